@@ -3,10 +3,12 @@
 pub(crate) mod bench;
 mod busy;
 pub(crate) mod compare;
+mod config;
 pub mod doctor;
 pub(crate) mod emit;
 pub mod geometry;
 pub(crate) mod info;
+mod model;
 pub(crate) mod opp;
 pub mod output;
 mod recommended;

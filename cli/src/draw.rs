@@ -3,111 +3,127 @@
 //! The viewer lays out the text, so no font is needed here, and the same numbers give the same file.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
-use crate::baseline::{LRU, OPTIMUM};
 use crate::output_file;
-use avsg::Result;
+use anyhow::Result;
 
 /// The left, right, top and bottom edges of the area of the points in pixels.
 const LEFT: f64 = 88.0;
-const RIGHT: f64 = 740.0;
+const RIGHT: f64 = 720.0;
 const TOP: f64 = 104.0;
-const BOTTOM: f64 = 484.0;
+const BOTTOM: f64 = 476.0;
 /// The x coordinate of the legend in pixels; the legend stands to the right of the points.
-const LEGEND: f64 = 770.0;
+const LEGEND: f64 = 744.0;
 /// The most marked sizes that all get a tick.
 const MAX_TICKS: usize = 14;
 /// Ticks of the vertical axis, about.
 const ROWS: f64 = 8.0;
-/// Colours that colour-blind readers can distinguish (Okabe and Ito), by the beginning of a series' name.
-const COLOURS: [(&str, &str); 3] = [("AVSG", "#0072B2"), (LRU, "#000000"), (OPTIMUM, "#009E73")];
-const OTHER_COLOUR: &str = "#D55E00";
+/// The colour of axes and of what they say.
+const GREY: &str = "#5A5A5A";
+/// Colours of rules that colour-blind readers can distinguish (Okabe and Ito), in turn.
+const COLOURS: [&str; 3] = ["#0072B2", "#D55E00", "#CC79A7"];
 const TITLE: &str = "How many of the selected rows are in the buffer already";
 
-/// One series of the chart.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// Name in the legend, as in the tables.
-    pub name: String,
-    /// Whether it is a line, and not marks with their values.
-    pub is_curve: bool,
-    /// S and hit rate of each point in ascending order.
-    pub points: Vec<(f64, f64)>,
-}
+/// S and hit rate in percent.
+pub type Point = (f64, f64);
 
-/// Draws hit rates in percent over S into a file, or `no data` if there is no point. `subject` says what
-/// they were computed on, and a line marks the S that was `chosen`.
+/// Draws hit rates over S into a file, or `no data` if there is no point, and returns its path. `subject` says what
+/// they were computed on, `curves` are policies, `own` are points with their rules, and a line marks the S that was
+/// `chosen`.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn hit_rates(path: &Path, subject: &str, series: &[Series], chosen: Option<u32>) -> Result<()> {
-    output_file::write(path, svg(subject, series, chosen).as_bytes())
+pub fn hit_rates<'a>(
+    path: PathBuf,
+    subject: &str,
+    curves: &[(&str, Vec<Point>)],
+    own: impl Iterator<Item = (&'a str, Point)>,
+    chosen: Option<u32>,
+) -> Result<PathBuf> {
+    output_file::write(&path, svg(subject, curves, &own.collect::<Vec<_>>(), chosen).as_bytes())?;
+    Ok(path)
 }
 
-fn svg(subject: &str, series: &[Series], chosen: Option<u32>) -> String {
+/// Draws the chart. Values stand below the axis and names in the legend, where no line crosses them.
+fn svg(
+    subject: &str,
+    curves: &[(&str, Vec<Point>)],
+    own: &[(&str, Point)],
+    chosen: Option<u32>,
+) -> String {
     let mut out = Svg::default();
     out.text((24.0, 38.0), 22, "start", "black", TITLE);
-    out.text((24.0, 66.0), 15, "start", "#5A5A5A", subject);
-    let all: Vec<(f64, f64)> = series.iter().flat_map(|one| one.points.iter().copied()).collect();
+    out.text((24.0, 66.0), 15, "start", GREY, subject);
+    let all =
+        curves.iter().flat_map(|(_, points)| points).chain(own.iter().map(|(_, point)| point));
+    let all: Vec<Point> = all.copied().collect();
     if all.is_empty() {
-        out.text(((LEFT + RIGHT) / 2.0, (TOP + BOTTOM) / 2.0), 20, "middle", "#5A5A5A", "no data");
+        out.text(((LEFT + RIGHT) / 2.0, (TOP + BOTTOM) / 2.0), 20, "middle", GREY, "no data");
         return out.finish();
     }
     let (x, y) = (Axis::of_sizes(&all), Axis::of_rates(&all));
-    let at = |&(slots, rate): &(f64, f64)| {
+    let at = |&(slots, rate): &Point| {
         (LEFT + (RIGHT - LEFT) * x.share(slots.log2()), BOTTOM - (BOTTOM - TOP) * y.share(rate))
     };
     let (rates, decimals) = y.round_values();
     for rate in rates {
         let (_, height) = at(&(1.0, rate));
         out.line(&[(LEFT, height), (RIGHT, height)], "#DEDEDE", "");
-        out.text((LEFT - 10.0, height + 5.0), 15, "end", "#5A5A5A", &format!("{rate:.decimals$}"));
+        out.text((LEFT - 10.0, height + 5.0), 15, "end", GREY, &format!("{rate:.decimals$}"));
     }
-    for slots in ticks(series) {
+    let mut rules: Vec<&str> = own.iter().map(|(rule, _)| *rule).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    let colour = |rule: &str| COLOURS[rules.iter().position(|r| *r == rule).unwrap_or(0) % 3];
+    out.text((LEFT - 10.0, BOTTOM + 42.0), 15, "end", "black", "AVSG, %");
+    for (slots, rule, rate) in ticks(own) {
         let (place, _) = at(&(slots, 0.0));
-        out.line(&[(place, BOTTOM), (place, BOTTOM + 5.0)], "#5A5A5A", "");
-        out.text((place, BOTTOM + 22.0), 15, "middle", "#5A5A5A", &slots.to_string());
+        out.line(&[(place, BOTTOM), (place, BOTTOM + 5.0)], GREY, "");
+        out.text((place, BOTTOM + 22.0), 15, "middle", GREY, &slots.to_string());
+        out.text((place, BOTTOM + 42.0), 15, "middle", colour(rule), &format!("{rate:.2}"));
     }
-    out.line(&[(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], "#5A5A5A", "");
-    let middle = (LEFT + RIGHT) / 2.0;
-    out.text((middle, BOTTOM + 48.0), 16, "middle", "black", "S, slots per request and layer");
-    let label = "hit rate after the first step, %";
-    out.text((24.0, TOP - 12.0), 16, "start", "black", label);
+    out.line(&[(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], GREY, "");
+    let label = "S, slots per request and layer (logarithmic)";
+    out.text(((LEFT + RIGHT) / 2.0, BOTTOM + 68.0), 16, "middle", "black", label);
+    let start = if y.0 > 0.0 {
+        format!(" (the axis begins at {:.1}, not at 0)", y.0)
+    } else {
+        String::new()
+    };
+    let label = format!("hit rate after the first step, %{start}");
+    out.text((24.0, TOP - 12.0), 16, "start", "black", &label);
+    let mut heights = (0..).map(|n| TOP + 16.0 + 26.0 * f64::from(n));
+    let mut name = |out: &mut Svg, name: &str| {
+        let height = heights.next().unwrap_or(TOP);
+        out.text((LEGEND + 30.0, height + 5.0), 15, "start", "black", name);
+        [(LEGEND, height), (LEGEND + 22.0, height)]
+    };
     if let Some(slots) = chosen {
         let (place, _) = at(&(f64::from(slots), 0.0));
-        out.line(&[(place, TOP), (place, BOTTOM)], "#5A5A5A", " stroke-dasharray=\"6 4\"");
-        out.text((place, TOP + 14.0), 15, "middle", "#5A5A5A", &format!("take S = {slots}"));
-    }
-    for (one, height) in series.iter().zip((0..).map(|n| TOP + 16.0 + 26.0 * f64::from(n))) {
-        let colour = COLOURS.iter().find(|(start, _)| one.name.starts_with(start));
-        let colour = colour.map_or(OTHER_COLOUR, |&(_, colour)| colour);
-        let places: Vec<_> = one.points.iter().map(at).collect();
-        if one.is_curve {
-            out.line(&places, colour, " stroke-width=\"2\"");
-            out.line(&[(LEGEND, height), (LEGEND + 22.0, height)], colour, " stroke-width=\"2\"");
-        } else {
-            out.mark((LEGEND + 11.0, height), colour);
+        for line in [[(place, TOP), (place, BOTTOM)], name(&mut out, &format!("take S = {slots}"))]
+        {
+            out.line(&line, GREY, " stroke-dasharray=\"6 4\"");
         }
-        for (place, (_, rate)) in places.iter().zip(&one.points).filter(|_| !one.is_curve) {
-            out.mark(*place, colour);
-            out.text((place.0, place.1 + 22.0), 15, "middle", colour, &format!("{rate:.2}"));
-        }
-        out.text((LEGEND + 30.0, height + 5.0), 16, "start", "black", &one.name);
     }
+    for ((curve, points), colour) in curves.iter().zip(["#000000", "#009E73"]) {
+        out.line(&points.iter().map(at).collect::<Vec<_>>(), colour, " stroke-width=\"2\"");
+        let line = name(&mut out, curve);
+        out.line(&line, colour, " stroke-width=\"2\"");
+    }
+    for rule in &rules {
+        let [left, right] = name(&mut out, &format!("AVSG, {rule}"));
+        out.mark((f64::midpoint(left.0, right.0), left.1), colour(rule));
+    }
+    own.iter().for_each(|(rule, point)| out.mark(at(point), colour(rule)));
     out.finish()
 }
 
-/// Returns the sizes of the marks, or powers of two if the marks are too many.
-fn ticks(series: &[Series]) -> Vec<f64> {
-    let marks = series.iter().filter(|one| !one.is_curve).flat_map(|one| &one.points);
-    let mut sizes: Vec<f64> = marks.map(|point| point.0).collect();
-    sizes.sort_unstable_by(f64::total_cmp);
-    sizes.dedup();
-    if sizes.len() > MAX_TICKS {
-        sizes.retain(|size| size.log2().fract() == 0.0);
-    }
-    sizes
+/// Returns the marks with S, rule and hit rate, or those at powers of two if the marks are too many.
+fn ticks<'a>(own: &[(&'a str, Point)]) -> Vec<(f64, &'a str, f64)> {
+    let is_shown = |slots: f64| own.len() <= MAX_TICKS || slots.log2().fract() == 0.0;
+    let marks = own.iter().map(|&(rule, (slots, rate))| (slots, rule, rate));
+    marks.filter(|&(slots, ..)| is_shown(slots)).collect()
 }
 
 /// The values at both ends of an axis.

@@ -8,6 +8,10 @@ pub mod command;
 mod disk;
 pub mod draw;
 pub mod program;
+mod quantity;
+
+/// The version, and the commit that the program was built from if it is known.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AVSG_COMMIT"));
 
 pub use avsg_measure::{baseline, npz, output_file, synth, trace};
 use avsg_measure::{checks, contenders, stats, throughput};

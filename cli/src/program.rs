@@ -4,13 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::command::{bench, compare, doctor, emit, info, opp, replay, size, synth};
-use crate::{output_file, terminal};
+use crate::{VERSION, output_file, terminal};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-
-/// The version, and the commit that the program was built from if it is known.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AVSG_COMMIT"));
 
 #[derive(Parser)]
 #[command(

@@ -1,12 +1,15 @@
 //! Standard output and standard error: lines that do not panic when nobody reads them, and the width of
 //! the terminal.
 
+use std::any::TypeId;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::process::{self, ExitCode};
 
 use avsg_measure::output_file::to_stdout;
 use terminal_size::{Width, terminal_size_of};
+
+use crate::quantity::count;
 
 /// The exit status after the reader of standard output is gone, as of a program that SIGPIPE ended.
 const CLOSED_PIPE: u8 = 141;
@@ -36,7 +39,7 @@ pub fn print_error(words: Arguments<'_>) {
 
 /// Parses the command line of a program. Help and versions go to standard output as everything else does.
 pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
-    let command = with_negative_numbers(P::command());
+    let command = with_numbers(P::command());
     let parsed = command.try_get_matches().and_then(|matches| P::from_arg_matches(&matches));
     parsed.map_err(|words| match words.print() {
         Err(error) if !words.use_stderr() => ExitCode::from(exit_status(&error.into())),
@@ -44,14 +47,21 @@ pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
     })
 }
 
-/// Lets the options of a command and of its subcommands take a negative number, so that the message about one
-/// names the option and its limit. The parser would take it for an option of its own.
-fn with_negative_numbers(command: clap::Command) -> clap::Command {
+/// Lets the options of a command and of its subcommands take numbers of things with a suffix. They also take a
+/// negative number, so that the message about one names the option and its limit: the parser would take it for an
+/// option of its own.
+fn with_numbers(command: clap::Command) -> clap::Command {
     let option = |arg: clap::Arg| {
-        let is_number = arg.get_action().takes_values() && !arg.is_positional();
-        arg.allow_negative_numbers(is_number)
+        let kind = arg.get_value_parser().type_id();
+        let is_option = arg.get_action().takes_values() && !arg.is_positional();
+        let arg = match is_option {
+            true if kind == TypeId::of::<usize>() => arg.value_parser(count::<usize>),
+            true if kind == TypeId::of::<u32>() => arg.value_parser(count::<u32>),
+            _ => arg,
+        };
+        arg.allow_negative_numbers(is_option)
     };
-    command.mut_args(option).mut_subcommands(with_negative_numbers)
+    command.mut_args(option).mut_subcommands(with_numbers)
 }
 
 /// Returns the exit status for a failure, and prints its message: 2 for input that was refused and for

@@ -83,7 +83,7 @@ pub fn compute(options: &Options) -> Result<Estimate> {
     }
     let steps = STEPS.0 + STEPS.1;
     let trace = match &options.trace {
-        Some(path) => Trace::read(path)?.as_mtp0().truncated(steps)?.shuffled(1),
+        Some(path) => Trace::read(path)?.as_mtp0()?.truncated(steps)?.shuffled(1),
         None => workload(2048, steps)?,
     };
     // Two links per slot fit the unified buffer.

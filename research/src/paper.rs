@@ -63,7 +63,7 @@ pub fn text(options: &Options) -> Result<String> {
     let mut command = "avsg-research paper".to_owned();
     if let Some(path) = &options.trace {
         let trace = Trace::read(path).with_context(|| name_of(path))?;
-        workloads.push(Workload::recorded(path, &trace));
+        workloads.push(Workload::recorded(path, &trace)?);
         command += &format!(" {}", path.display());
     }
     let sections = [

@@ -22,6 +22,7 @@ use std::iter::Sum;
 
 use crate::checks::require;
 use crate::trace::Trace;
+use anyhow::ensure;
 use avsg::Result;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
@@ -29,6 +30,8 @@ use avsg::device::params::Params;
 
 /// The name in tables and charts of copying every selected row.
 pub const NO_BUFFER: &str = "no buffer";
+/// The name of copying each row that a step selects once, [`count_repeats`].
+pub const NO_REPEATS: &str = "no buffer, no repeats";
 /// The name of the usual policy, [`ExactLru`].
 pub const LRU: &str = "exact LRU";
 /// The name of the policy that no other can surpass, [`Belady`].
@@ -102,7 +105,7 @@ pub struct HitCount {
 
 impl HitCount {
     /// Adds the selected ids and the hits of one token or one step, which belong to step `step`.
-    fn add(&mut self, step: usize, selected: u64, hits: u64) {
+    pub fn add(&mut self, step: usize, selected: u64, hits: u64) {
         self.selected += selected;
         self.hits += hits;
         if step == 0 {
@@ -116,6 +119,19 @@ impl HitCount {
     pub fn percent(&self) -> Option<f64> {
         let selected = self.selected - self.first_selected;
         (selected > 0).then(|| 100.0 - 100.0 * self.misses() as f64 / selected as f64)
+    }
+
+    /// Checks that `name` has no more hits than `most`, which bounds all buffers.
+    ///
+    /// # Errors
+    /// If it has more, which is an error of this program.
+    pub fn check(&self, name: &str, most: &Self, bound: &str) -> anyhow::Result<()> {
+        let [shown, limit] = [self, most].map(|count| count.percent().unwrap_or_default());
+        ensure!(
+            self.misses() >= most.misses(),
+            "internal error: {name} has {shown:.4} % of hits, above {limit:.4} % of {bound}; please report it with the trace"
+        );
+        Ok(())
     }
 
     /// Returns the misses after the first step.
@@ -158,6 +174,25 @@ pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
             }
             count.add(step, selected as u64, hits as u64);
         }
+    }
+    count
+}
+
+/// Counts the hits of a buffer of unlimited size, which no other can surpass.
+pub fn count_ceiling(trace: &Trace) -> Result<HitCount> {
+    let slots = trace.rows().min(trace.ids.len());
+    Ok(count_hits(trace, &mut ExactLru::new(slots)?))
+}
+
+/// Counts as hits the ids that repeat another one of their step, which a gather needs to copy once only.
+pub fn count_repeats(trace: &Trace) -> HitCount {
+    let mut count = HitCount::default();
+    for (step, ids) in trace.ids.chunks_exact(trace.tokens * trace.k).enumerate() {
+        let mut ids: Vec<i32> = ids.iter().copied().filter(|&id| id >= 0).collect();
+        let selected = ids.len() as u64;
+        ids.sort_unstable();
+        ids.dedup();
+        count.add(step, selected, selected - ids.len() as u64);
     }
     count
 }

@@ -8,7 +8,7 @@ mod stale;
 
 use std::path::Path;
 
-pub use part::Part;
+pub use part::{Part, Pick};
 pub use repeats::Repeats;
 
 use crate::checks::require;
@@ -37,8 +37,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Creates a trace and checks it: the sizes must agree, ids must be at most [`MAX_ID`], and values
-    /// of `stable` must be -1 or a token count.
+    /// Creates a trace and checks it: the sizes must agree, ids must be at most [`MAX_ID`] and, where
+    /// `stable` is known, those of tokens up to the end of the step; values of `stable` must be -1 or a token count.
     pub fn new(
         ids: Vec<i32>,
         stable: Option<Vec<i32>>,
@@ -53,8 +53,8 @@ impl Trace {
         let all = values == Some(ids.len());
         require(all, "trace", shape, limit, "pass steps * tokens * K ids")?;
         let trace = Self { ids, stable, steps, tokens, k };
-        trace.check_ids()?;
         trace.check_stable()?;
+        trace.check_ids()?;
         Ok(trace)
     }
 
@@ -73,6 +73,13 @@ impl Trace {
         self.ids.iter().copied().max().filter(|&id| id >= 0)
     }
 
+    /// Returns the rows that the trace has at its end: one per id, and one per token of the steps that have `stable`.
+    pub fn rows(&self) -> usize {
+        let own = self.stable.iter().flatten().filter(|&&stable| stable >= 0).max();
+        let own = own.map_or(1, |&stable| stable as usize + self.tokens);
+        own.max(self.largest_id().map_or(1, |id| id as usize + 1))
+    }
+
     /// Returns the ids of one token.
     ///
     /// # Panics
@@ -84,13 +91,12 @@ impl Trace {
     }
 
     /// Returns the same rows with every token as a step of its own. Token g of a step has g more stable
-    /// tokens than the step.
-    pub fn as_mtp0(&self) -> Self {
+    /// tokens than the step, so it must not select a later token of the step.
+    pub fn as_mtp0(&self) -> Result<Self> {
         let per_token =
             |&n: &i32| (0..self.tokens as i32).map(move |g| if n < 0 { -1 } else { n + g });
         let stable = self.stable.as_ref().map(|s| s.iter().flat_map(per_token).collect());
-        let steps = self.steps * self.tokens;
-        Self { ids: self.ids.clone(), stable, steps, tokens: 1, k: self.k }
+        Self::new(self.ids.clone(), stable, [self.steps * self.tokens, 1, self.k])
     }
 
     /// Returns the trace with the ids of each row in random order. Recorded rows may be sorted, which
@@ -135,11 +141,6 @@ impl Trace {
         Self { ids: Vec::new(), stable: self.stable.clone(), ..*self }
     }
 
-    fn check_ids(&self) -> Result<()> {
-        let Some(at) = self.ids.iter().position(|&id| id > MAX_ID) else { return Ok(()) };
-        Err(id_above_limit(self.ids[at], at, [self.tokens, self.k]))
-    }
-
     fn check_stable(&self) -> Result<()> {
         let Some(stable) = &self.stable else { return Ok(()) };
         let value = format!("{} values", stable.len());
@@ -153,6 +154,31 @@ impl Trace {
         let limit = format!("it must be a token count from 0 to {max}, or -1");
         Err(Error::invalid("stable", value, limit, "use -1 where it is not known"))
     }
+
+    /// Checks that each id has a row at the end of its step.
+    fn check_ids(&self) -> Result<()> {
+        let words = self.tokens * self.k;
+        for (step, ids) in self.ids.chunks_exact(words).enumerate() {
+            let stable = self.stable.as_ref().map_or(-1, |stable| stable[step]);
+            let end = if stable < 0 { ID_LIMIT } else { stable + self.tokens as i32 };
+            let Some(at) = ids.iter().position(|&id| id >= end) else { continue };
+            let limit = format!(
+                "it must be below {end}: {stable} stable tokens and the step's own {}",
+                self.tokens
+            );
+            let remedy = "count `stable` from the start of the prompt, and record only ids of tokens up to the end of the step";
+            return Err(match ids[at] {
+                id if id > MAX_ID => id_above_limit(id, step * words + at, [self.tokens, self.k]),
+                id => Error::invalid(
+                    "id",
+                    place(id, step * words + at, [self.tokens, self.k]),
+                    limit,
+                    remedy,
+                ),
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Returns the name of a trace's file for messages.
@@ -160,11 +186,14 @@ pub fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Returns the error of an id, number `at` of a trace with this N_q and K, that is above the limit.
-fn id_above_limit(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]) -> Error {
+/// Returns an id that is number `at` of a trace with this N_q and K, with its place.
+fn place(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]) -> String {
     let (row, position) = (at / k, at % k);
-    let (step, token) = (row / tokens, row % tokens);
-    let value = format!("{id} at step {step}, row {token}, position {position}");
+    format!("{id} at step {}, row {}, position {position}", row / tokens, row % tokens)
+}
+
+/// Returns the error of an id that no table takes.
+fn id_above_limit(id: impl std::fmt::Display, at: usize, sizes: [usize; 2]) -> Error {
     let limit = format!("the largest supported id is {MAX_ID} (2^24 - 1)");
-    Error::invalid("id", value, limit, "cut the context or renumber the tokens")
+    Error::invalid("id", place(id, at, sizes), limit, "cut the context or renumber the tokens")
 }

@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::output::{Cell, count};
+use super::output::{Cell, count, short};
 
 #[derive(Subcommand, Debug)]
 pub enum Bench {
@@ -56,15 +56,6 @@ impl Host {
 
     fn describe(&self) -> String {
         format!("{} ({})", self.cpu, count(self.cores, "CPU"))
-    }
-}
-
-/// Formats a number with two decimals below 10, one below 100 and none above: 0.12, 12.3, 1234.
-fn short(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
     }
 }
 

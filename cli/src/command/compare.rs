@@ -17,7 +17,7 @@ use super::recommended::recommended;
 use super::rules::{default_slots, rules};
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, lru_hits, operator_hits, policy_hits};
-use crate::baseline::{Belady, HitCount, LRU, NO_BUFFER, OPTIMUM};
+use crate::baseline::{Belady, HitCount, LRU, NO_BUFFER, NO_REPEATS, OPTIMUM};
 use report::{Advice, At, PolicyRates, Report};
 
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check(options.trace.paths())?;
-    let traces = Traces::new(options.trace.read_all()?);
+    let traces = Traces::new(options.trace.read_all()?)?;
     let report = measure(options, &traces)?;
     options.sinks.write(&report, show::page, show::chart)?;
     Ok(ExitCode::SUCCESS)
@@ -54,38 +54,41 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     slots.sort_unstable();
     slots.dedup();
     let mut policies: Vec<PolicyRates> = Vec::new();
-    let mut add = |policy: &str, options: Option<String>, slots, count: HitCount| {
+    let mut add = |policy: &str, slots, count: HitCount, most: &HitCount| {
+        count.check(policy, most, OPTIMUM)?;
         let hit_rate = count.percent();
         let at = At { slots, hit_rate, misses_per_step: traces.misses_per_step(&count) };
         match policies.iter_mut().find(|other| other.policy == policy) {
             Some(other) => other.at.push(at),
-            None => policies.push(PolicyRates { policy: policy.to_owned(), options, at: vec![at] }),
+            None => policies.push(PolicyRates { policy: policy.to_owned(), at: vec![at] }),
         }
+        anyhow::Ok(())
     };
+    let [every, once] = traces.gathers();
     let machine = Machine::find(MachineChoice::Auto)?;
     let mut advice = Vec::new();
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
         let default = TableOptions::default().params(k, tokens, slots, 0)?;
         let lru = lru_hits(traces, slots as usize)?;
-        add(NO_BUFFER, None, slots, HitCount { hits: 0, first_hits: 0, ..lru });
-        add(LRU, None, slots, lru);
+        let optimum = policy_hits(traces, |trace| Ok(Belady::new(trace, slots as usize)?))?;
+        add(NO_BUFFER, slots, every, &optimum)?;
+        add(NO_REPEATS, slots, once, &optimum)?;
+        add(LRU, slots, lru, &optimum)?;
         let mut measured = Vec::new();
         for lifetime in rules(&default) {
             let params = Params { lifetime, ..default };
             let count = operator_hits(traces, &params, machine)?.into_iter().sum();
             measured.push((lifetime, count));
-            let rule = lifetime.to_string();
-            add(&rule, Some(format!("--lifetime {rule}")), slots, count);
+            add(&lifetime.to_string(), slots, count, &optimum)?;
         }
         let of = |params: &Params| {
             let found = measured.iter().find(|(lifetime, _)| *lifetime == params.lifetime);
             Ok(found.map_or_else(HitCount::default, |&(_, count)| count))
         };
-        let rules = recommended(default, traces.steps(), of, HitCount::misses)?;
-        advice.extend(Advice::of(default, &rules, traces));
-        let optimum = policy_hits(traces, |trace| Ok(Belady::new(trace, slots as usize)?))?;
-        add(OPTIMUM, None, slots, optimum);
+        let [(best, hits), _] = recommended(default, traces.counted(), of, HitCount::misses)?;
+        advice.extend(Advice::of(best, &hits, traces));
+        add(OPTIMUM, slots, optimum, &optimum)?;
         bar.inc(1);
     }
     // The optimum of the first S was added before the rules that only a later S has.

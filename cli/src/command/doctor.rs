@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::{Value, to_value};
 
+use super::output::with_origin;
 use check::{Check, Work};
 use harness::Harness;
 pub use options::Options;
@@ -42,8 +43,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if let Some(reason) = report.no_device.as_ref().filter(|_| !options.output.shows_text()) {
         eprintln!("skipped: no device: {reason}");
     }
-    let json = private::without_names(to_value(&report)?);
-    options.output.write(&json, || report.page())?;
+    let json = private::without_names(to_value(with_origin(&[], &report))?);
+    options.output.put(&[], &json, || report.page())?;
     Ok(if report.kernels_are_good() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

@@ -181,24 +181,27 @@ impl Display for Geometry {
     }
 }
 
+/// The bytes of a KV row of DeepSeek V3.2 and GLM-5 in bfloat16.
+pub const ROW_BYTES: usize = 1152;
+
 /// The segments of a KV row.
 #[derive(Args, Clone, Debug)]
 pub struct RowOptions {
-    /// Bytes of a KV row that is one segment, at least 1
-    #[arg(long, value_name = "BYTES", default_value_t = 1152, conflicts_with = "segments")]
-    pub row_bytes: usize,
+    /// Bytes of a KV row that is one segment, at least 1 [default: 1152]
+    #[arg(long, value_name = "BYTES", conflicts_with = "segments")]
+    row_bytes: Option<usize>,
     /// Bytes of each segment of a KV row, at least 1 each; 1 to 4 segments, for example 1024,128
     #[arg(long, value_name = "BYTES,..", value_delimiter = ',')]
-    pub segments: Vec<usize>,
+    segments: Vec<usize>,
 }
 
 impl RowOptions {
-    /// Returns the checked row format.
-    pub fn format(&self) -> Result<RowFormat> {
-        Ok(if self.segments.is_empty() {
-            RowFormat::single(self.row_bytes)?
-        } else {
-            RowFormat::segments(&self.segments)?
+    /// Returns the checked row format, whose bytes are `default` if no option names them.
+    pub fn format(&self, default: impl FnOnce() -> Result<usize>) -> Result<RowFormat> {
+        Ok(match self.row_bytes {
+            _ if !self.segments.is_empty() => RowFormat::segments(&self.segments)?,
+            Some(bytes) => RowFormat::single(bytes)?,
+            None => RowFormat::single(default()?)?,
         })
     }
 }

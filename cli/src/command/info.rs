@@ -15,21 +15,23 @@ use avsg::{available_memory, cpus::allowed_cpu_count};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::{DeviceOptions, Geometry, RowOptions, TableOptions};
+use super::geometry::{DeviceOptions, Geometry, TableOptions};
+use super::model::{Model, ModelOptions};
 use super::output::{self, Cell, OutputOptions, Page, Table};
-use crate::checks::{check_tables, product};
+use crate::checks::product;
 use device::Ascend;
 use file::File;
 
 #[derive(Args, Debug)]
 #[command(
     after_help = "Sizes are computed, and nothing is allocated. Example, GLM-5.2 with 64K tokens of context:\n  \
-                        avsg info --k 2048 --slots 8192 --layers 78 --requests 16 --context 65536"
+                        avsg info --k 2048 --slots 8192 --layers 78 --requests 16 --context 64K\n  \
+                        avsg info --config config.json --requests 16 --context 128K"
 )]
 pub struct Options {
-    /// K, the ids selected per token; 1 to S
-    #[arg(long, value_name = "K", default_value_t = 2048)]
-    k: usize,
+    /// K, the ids selected per token; 1 to S [default: 2048]
+    #[arg(long, value_name = "K")]
+    k: Option<usize>,
     /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 16, N_q * K at most S
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
@@ -38,18 +40,8 @@ pub struct Options {
     slots: u32,
     #[command(flatten)]
     table: TableOptions,
-    /// Layers whose KV rows are offloaded, at least 1
-    #[arg(long, value_name = "N", default_value_t = 78)]
-    layers: usize,
-    /// Tables per request, one for each layer with an indexer of its own (other layers share one); 1 to
-    /// the layers [default: the layers]
-    #[arg(long, value_name = "N")]
-    indexers: Option<usize>,
-    /// B, the requests that are resident at the same time; at least 1
-    #[arg(long, value_name = "B", default_value_t = 1)]
-    requests: usize,
     #[command(flatten)]
-    rows: RowOptions,
+    model: ModelOptions,
     /// Context length, the tokens of each request whose rows the host pool holds; at least 1
     #[arg(long, value_name = "N", default_value_t = 65536)]
     context: usize,
@@ -66,6 +58,9 @@ pub struct Options {
     #[command(flatten)]
     output: OutputOptions,
 }
+
+/// K of DeepSeek V3.2 and of GLM-5.
+const K: usize = 2048;
 
 #[derive(Serialize)]
 struct Report {
@@ -94,10 +89,8 @@ struct Cpu {
 struct Deployment {
     #[serde(flatten)]
     table: Geometry,
-    layers: usize,
-    indexers: usize,
-    requests: usize,
-    row_bytes: usize,
+    #[serde(flatten)]
+    model: Model,
     context: usize,
 }
 
@@ -129,11 +122,9 @@ impl Bytes {
 
 fn measure(options: &Options) -> Result<Report> {
     let table = options.table.on(options.device.device);
-    let params = table.params(options.k, options.tokens, options.slots, options.page)?;
-    let format = options.rows.format()?;
-    let (layers, requests) = (options.layers, options.requests);
-    let indexers = options.indexers.unwrap_or(layers);
-    check_tables([layers, indexers, requests])?;
+    let model = options.model.model(options.k, None)?;
+    let Model { k, layers, indexers, requests, row_bytes, ref format } = model;
+    let params = table.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
     // An engine with the tables of all indexers.
     let config = options.device.config(params, product("tables", &[requests, indexers])?);
     let slots = params.slots as usize;
@@ -148,19 +139,18 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = || File::on_disks([layers, indexers, context], &format, requests);
+    let files = || File::on_disks([layers, indexers, context], format, requests);
     let files = if options.file { files()? } else { Vec::new() };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = available_memory::bytes();
     let on_host = |bytes: usize| available_bytes.map(|available| bytes <= available);
-    let row = format.bytes();
     let bytes = Bytes {
         table,
         tables_per_request: product("tables", &[table, indexers])?,
         tables,
         working_columns: device.is_none().then(|| mapped.saturating_sub(tables)),
-        slots_per_request: product("slots", &[slots, row, layers])?,
+        slots_per_request: product("slots", &[slots, row_bytes, layers])?,
         slots: DeviceBuffer::bytes_needed(&buffer)?,
         host_pool_per_request,
         host_pool: product("host pool", &[host_pool_per_request, requests])?,
@@ -183,14 +173,7 @@ fn measure(options: &Options) -> Result<Report> {
         },
         device,
         available_bytes,
-        geometry: Deployment {
-            table: (&params).into(),
-            layers,
-            indexers,
-            requests,
-            row_bytes: row,
-            context,
-        },
+        geometry: Deployment { table: (&params).into(), model, context },
         bytes: Bytes { fits_here, ..bytes },
         files,
     })
@@ -206,7 +189,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
     let Report { cpu, device, geometry, bytes: b, files, .. } = report;
-    let Deployment { table, layers, indexers, requests, row_bytes, context } = geometry;
+    let Deployment { table, model, context } = geometry;
+    let Model { layers, indexers, requests, row_bytes, .. } = model;
     let Geometry { slots, spread, lifetime, .. } = table;
     let size = output::bytes;
     let here = match device {
@@ -251,7 +235,8 @@ fn page(report: &Report) -> Page {
         [(layers, "layer"), (indexers, "indexer"), (requests, "request")]
             .map(|(n, noun)| output::count(*n, noun));
     page.text(format!(
-        "assumed   {layers} ({indexers}), {requests}, {context} tokens of context, rows of {row_bytes} bytes; {table}"
+        "assumed   {layers} ({indexers}), {requests}, {context} tokens of context, rows of {row_bytes} bytes; {table}; \
+         1 MB is 10^6 bytes"
     ));
     let lacks = match cpu.lacks[..] {
         [] => String::new(),

@@ -54,28 +54,46 @@ impl OutputOptions {
     /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named. The
     /// results are shown even if the file cannot be written.
     pub fn write(&self, report: &impl Serialize, page: impl FnOnce() -> Page) -> Result<()> {
-        self.write_beside(None, report, page)
+        self.write_beside(&[], report, page)
     }
 
-    /// Writes the results as [`OutputOptions::write`] does, but not to standard output if `file`, which the
-    /// command has written, is standard output.
+    /// Writes the results as [`OutputOptions::write`] does, with the names of `files`, which the command has
+    /// written; not to standard output if that is one of them.
     pub fn write_beside(
         &self,
-        file: Option<&Path>,
+        files: &[&Path],
         report: &impl Serialize,
         page: impl FnOnce() -> Page,
     ) -> Result<()> {
-        let is_taken = !self.shows_text() || file.is_some_and(output_file::is_stdout);
+        self.put(files, &with_origin(files, report), page)
+    }
+
+    /// Writes the results as [`OutputOptions::write_beside`] does, of which `json` is all that JSON has.
+    pub fn put(
+        &self,
+        files: &[&Path],
+        json: &impl Serialize,
+        page: impl FnOnce() -> Page,
+    ) -> Result<()> {
+        let mut files = files.to_vec();
         // The file comes first, because it must be written even if nobody reads standard output.
         let written = match &self.json {
             Some(path) => {
-                let json = serde_json::to_string_pretty(report).context("writing JSON")? + "\n";
-                output_file::write(path, json.as_bytes())
+                let json = serde_json::to_string_pretty(json).context("writing JSON")? + "\n";
+                output_file::write(path, json.as_bytes()).map(|()| files.push(path))
             }
             None => Ok(()),
         };
-        let shown = if is_taken { String::new() } else { page().shown(terminal::width()) };
-        let printed = to_stdout(shown.as_bytes());
+        let is_taken = !self.shows_text() || files.iter().any(|file| output_file::is_stdout(file));
+        let shown = || {
+            let mut page = page();
+            let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+            if !names.is_empty() {
+                page.text(format!("written   {}", names.join(", ")));
+            }
+            page.shown(terminal::width())
+        };
+        let printed = to_stdout(if is_taken { String::new() } else { shown() }.as_bytes());
         written?;
         Ok(printed?)
     }
@@ -84,6 +102,24 @@ impl OutputOptions {
     pub fn shows_text(&self) -> bool {
         !self.json.as_deref().is_some_and(output_file::is_stdout)
     }
+}
+
+/// The results as JSON has them, with what made them.
+#[derive(Serialize)]
+pub struct Origin<'a, R> {
+    version: &'static str,
+    command: Vec<String>,
+    /// Other files with results.
+    written: Vec<String>,
+    #[serde(flatten)]
+    report: &'a R,
+}
+
+/// Returns results with the version and the command line of the program.
+pub fn with_origin<'a, R: Serialize>(files: &[&Path], report: &'a R) -> Origin<'a, R> {
+    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let written = files.iter().map(|file| file.display().to_string()).collect();
+    Origin { version: crate::VERSION, command, written, report }
 }
 
 /// Where a command that draws a chart writes its results.
@@ -111,10 +147,11 @@ impl Sinks {
         &self,
         report: &R,
         page: impl FnOnce(&R) -> Page,
-        chart: impl FnOnce(&Path, &R) -> Result<()>,
+        chart: impl FnOnce(&Path, &R) -> Result<PathBuf>,
     ) -> Result<()> {
-        let drawn = self.plot.as_deref().map_or(Ok(()), |folder| chart(folder, report));
-        let shown = self.output.write(report, || page(report));
+        let drawn = self.plot.as_deref().map(|folder| chart(folder, report)).transpose();
+        let file = drawn.as_ref().ok().and_then(Option::as_deref);
+        let shown = self.output.write_beside(file.as_slice(), report, || page(report));
         drawn.and(shown)
     }
 }
@@ -178,7 +215,31 @@ pub fn bytes(n: usize) -> String {
 }
 
 /// Formats a ratio with two significant digits or more: 1.25, 3.7, 31.
-pub fn shown_ratio(ratio: f64) -> String {
+fn shown_ratio(ratio: f64) -> String {
     let decimals = if ratio < 2.0 { 2 } else { usize::from(ratio < 10.0) };
     format!("{ratio:.decimals$}")
+}
+
+/// Says how many times `better` something is than the two gathers without a buffer: of every selected row, and
+/// without the repeats of a step.
+pub fn beside_gathers(better: &str, [every, once]: [f64; 2]) -> String {
+    let [every, once] = [every, once].map(shown_ratio);
+    let first = format!("{every} times {better} a gather of every selected row");
+    let better = better.replace(" bytes", "");
+    if every == once {
+        first
+    } else {
+        format!("{first}, {once} times {better} one without repeats")
+    }
+}
+
+/// Formats a number with three digits or more: 0.012, 1.23, 12.3, 1234.
+pub fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
 }

@@ -11,17 +11,17 @@ use std::time::Instant;
 
 use crate::baseline::{HitCount, count_operator_hits};
 use crate::disk::folder_on_disk;
+use crate::output_file::is_stdout;
 use crate::trace::Trace;
-use anyhow::{Context, Result};
-use avsg::Error;
+use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::{ID_LIMIT, MAX_PAPER_SLOTS, Params};
+use avsg::device::params::{MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_linker::ascend::{Failed, stage_one};
 
-use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
+use super::geometry::{Device, DeviceOptions, ROW_BYTES, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
 use super::recommended::recommended;
 use super::trace_options::TraceOptions;
@@ -77,18 +77,16 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.output.check(options.trace.paths(), options.results.as_deref())?;
-    let name = || options.trace.name();
     let trace = options.trace.read()?;
-    let rows = pool_rows(&trace).with_context(name)?;
     let page = options.page as usize;
     let params = geometry(options, &trace)?;
     let slots = params.slots;
     let limit = format!("it must be at most S = {slots}");
     require(page <= slots as usize, "--page", page, limit, "choose 16 to 128")?;
     in_range("--requests", options.requests, 1..=4096, "choose 1 to 64, for example")?;
-    let format = options.rows.format()?;
+    let format = options.rows.format(|| Ok(ROW_BYTES))?;
     let config = options.device.config(params, options.requests);
-    let rows = rows.next_multiple_of(page.max(1));
+    let rows = trace.rows().next_multiple_of(page.max(1));
     let mut pool = PoolConfig::new(1, rows, format.clone());
     if let Some(folder) = &options.file {
         pool.file = Some(PoolFile::new(&folder_on_disk("--file", Some(folder))?));
@@ -114,14 +112,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         output::show_during(what, || options.device.engine(config, &pool))?
     };
     let (tally, results, engine) = replay(options, &trace, engine, &used)?;
-    let report = Report::new(&trace, &engine, sparse, memory, tally);
+    let report = Report::new(&trace, &engine, sparse, memory, tally)?;
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
     let write = |(results, path): (Results, _)| {
         output::show_during("write", || results.write(path, trace.tokens, trace.k))
     };
     let written = results.zip(file).map_or(Ok(()), write);
-    let shown = options.output.write_beside(file, &report, || report.page(&name()));
+    let named = file.filter(|file| written.is_ok() || is_stdout(file));
+    let page = || report.page(&options.trace.name(), options.trace.warning(&trace));
+    let shown = options.output.write_beside(named.as_slice(), &report, page);
     written?;
     shown?;
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -160,31 +160,6 @@ fn used_rows(trace: &Trace, rows: usize) -> Vec<bool> {
     let appended = stable.flat_map(|stable| stable..stable + trace.tokens as i32);
     selected.chain(appended).for_each(|id| used[id as usize] = true);
     used
-}
-
-/// Returns the number of rows that the host pool needs: one per id, and one per token that is appended.
-fn pool_rows(trace: &Trace) -> Result<usize> {
-    let mut rows = trace.largest_id().unwrap_or(0) + 1;
-    let stable = trace.stable.iter().flatten().enumerate();
-    for (step, &stable) in stable.filter(|(_, stable)| **stable >= 0) {
-        let end = stable + trace.tokens as i32;
-        rows = rows.max(end);
-        for token in 0..trace.tokens {
-            let row = trace.row(step, token);
-            if let Some(lane) = row.iter().position(|&id| id >= end) {
-                let limit = format!(
-                    "it must be below {end} at step {step}, token {token}, position {lane}: {stable} \
-                     stable tokens and the step's own {}",
-                    trace.tokens
-                );
-                let remedy = "record only ids of tokens up to the end of the step";
-                return Err(Error::invalid("id", row[lane], limit, remedy).into());
-            }
-        }
-    }
-    let limit = format!("it must be at most {ID_LIMIT}");
-    require(rows <= ID_LIMIT, "sequence length", rows, limit, "shorten the trace")?;
-    Ok(rows as usize)
 }
 
 /// Replays the trace with the rows of the pool that are `used`, and returns the figures and, if the options

@@ -15,18 +15,21 @@ use avsg::engine::MachineChoice;
 use clap::Args;
 
 use super::busy::Watch;
-use super::geometry::{RowOptions, TableOptions};
+use super::geometry::TableOptions;
+use super::model::ModelOptions;
 use super::output::{self, Sinks};
 use super::recommended::recommended;
 use super::rules::least_slots;
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, lru_hits, operator_hits};
 use crate::baseline::HitCount;
-use crate::checks::require;
-use deployment::{Deployment, DeploymentOptions};
+use crate::quantity::{gigabytes, percent};
+use deployment::Deployment;
 use report::{Copies, OtherRule, Point, Recommended, Report, Wish, Worst};
 use time::{Matching, TimeOptions};
 
+/// The exit status if no measured S has what was asked for.
+const UNMET: u8 = 3;
 /// What S is a multiple of.
 const STRIDE: usize = 64;
 
@@ -37,13 +40,15 @@ const STRIDE: usize = 64;
     after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless \
                   --lifetime names one, and shows the default rule, or the other one if the trace shows that it misses less. \
                   The first step, which starts with an empty buffer, is left out. Times are a model, in which the matching \
-                  and a disk are measured. Examples:\n  \
+                  and a disk are measured. kB, MB and GB are powers of 1000 bytes. The exit status is 3 if no measured S has what \
+                  --hit-rate, --tpot-ms and --device-gb ask for. Examples:\n  \
                   avsg size tests/data/nomicon-4k-k256.npz\n  \
                   avsg size ids.npy --device-gb 4 --requests 16\n  \
                   avsg size ids.npy --link-gbs 50 --requests 8\n  \
                   avsg size ids.npy --link-gbs 50 --match-us 60 --step-ms 40 --tpot-ms 12\n  \
                   avsg size ids.npy --link disk:/var/tmp --indexers 21\n  \
-                  avsg size layers.npz --layer all\n  avsg size prompt1.npy prompt2.npy"
+                  avsg size ids.npy --config config.json --context 128K\n  \
+                  avsg size layers.npz --layer all --request all\n  avsg size prompt1.npy prompt2.npy"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -55,14 +60,17 @@ pub struct Options {
     #[command(flatten)]
     table: TableOptions,
     #[command(flatten)]
-    rows: RowOptions,
-    #[command(flatten)]
-    deployment: DeploymentOptions,
-    /// Recommend the least S with this hit rate, 0 to 100
-    #[arg(long, value_name = "PERCENT")]
+    model: ModelOptions,
+    /// Context length, the tokens of each request whose rows the host pool holds; at least the tokens that
+    /// the trace selects from, which are the default
+    #[arg(long, value_name = "N")]
+    context: Option<usize>,
+    /// Recommend the least S with this hit rate, 1 to 100
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
     hit_rate: Option<f64>,
-    /// Recommend the S that copies least of those that fit this many GB of device memory
-    #[arg(long, value_name = "GB")]
+    /// Recommend the S that copies least of those that fit this much device memory: 4, 4G or 4GB for
+    /// 4 * 10^9 bytes, 4Gi for 4 * 2^30
+    #[arg(long, value_name = "GB", value_parser = gigabytes)]
     device_gb: Option<f64>,
     #[command(flatten)]
     time: TimeOptions,
@@ -72,33 +80,22 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check(options.trace.paths())?;
-    options.deployment.check()?;
-    if let Some(rate) = options.hit_rate {
-        let fits = (0.0..=100.0).contains(&rate);
-        require(fits, "--hit-rate", rate, "it must be 0 to 100 percent", "pass 95 for 95 %")?;
-    }
-    if let Some(gb) = options.device_gb {
-        let fits = gb > 0.0 && gb.is_finite();
-        require(fits, "--device-gb", gb, "it must be above 0", "pass 4 for 4 GB")?;
-    }
+    // What the trace does not decide is checked before the trace is read.
+    options.model.model(None, Some(usize::MAX))?;
     let report = measure(options)?;
     options.sinks.write(&report, show::page, show::chart)?;
-    Ok(ExitCode::SUCCESS)
+    let is_unmet = report.recommended.is_none() && report.no_buffer.is_some();
+    Ok(if is_unmet { ExitCode::from(UNMET) } else { ExitCode::SUCCESS })
 }
 
 fn measure(options: &Options) -> Result<Report> {
-    let traces = Traces::new(options.trace.read_all()?);
-    let deployment = Deployment::new(
-        &options.deployment,
-        &traces,
-        options.trace.takes_all_layers(),
-        options.rows.format()?,
-    )?;
+    let traces = &Traces::new(options.trace.read_all()?)?;
+    let layers = options.trace.takes_all_layers().then(|| traces.layers());
+    let model = options.model.model(None, layers)?;
+    let deployment = Deployment::new(model, options.context, traces)?;
     let machine = Machine::find(MachineChoice::Auto)?;
-    let traces = &traces;
-    // A buffer of all ids misses only those that no buffer can have.
-    let all = output::show_during("exact LRU", || lru_hits(traces, deployment.selected_from))?;
-    let selected = traces.misses_per_step(&HitCount { hits: 0, first_hits: 0, ..all });
+    let all = traces.ceiling();
+    let [selected, once] = traces.gathers().map(|gather| traces.misses_per_step(&gather));
     let trace = traces.first();
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
     // What a step copies that misses `misses` rows of each layer and request.
@@ -117,7 +114,7 @@ fn measure(options: &Options) -> Result<Report> {
     let wish = Wish {
         hit_rate: options.hit_rate,
         tpot_ms: options.time.tpot_ms,
-        device_bytes: options.device_gb.map(|gb| gb * 1e9),
+        device_bytes: options.device_gb,
     };
     let sizes = sizes(&options.slots, traces, all, wish.device_bytes, device_bytes)?;
     let bar = output::progress(sizes.len() * (1 + usize::from(is_rule_open)), "size");
@@ -134,7 +131,7 @@ fn measure(options: &Options) -> Result<Report> {
         let sum = |counts: &Vec<HitCount>| counts.iter().copied().sum::<HitCount>();
         let misses = |counts: &Vec<HitCount>| sum(counts).misses();
         let ((params, counts), other) = if is_rule_open {
-            let [best, other] = recommended(params, traces.steps(), measure, misses)?;
+            let [best, other] = recommended(params, traces.counted(), measure, misses)?;
             (best, Some(other))
         } else {
             ((params, measure(&params)?), None)
@@ -164,7 +161,7 @@ fn measure(options: &Options) -> Result<Report> {
 
     let best = wish.recommended(&points, deployment.host_bytes);
     let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
-    let no_buffer = selected.map(|selected| copies(selected, None));
+    let [no_buffer, no_repeats] = [selected, once].map(|rows| rows.map(|rows| copies(rows, None)));
     Ok(Report {
         taken: Taken::new(&options.trace, traces),
         traces: traces.len(),
@@ -173,6 +170,7 @@ fn measure(options: &Options) -> Result<Report> {
         model,
         disturbance,
         no_buffer,
+        no_repeats,
         recommended,
         wish,
         points,

@@ -50,13 +50,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     drop(bar);
     output::show_during("write", || trace.write(&options.out))?;
     let parameters = serde_json::json!({
-        "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,
+        "steps": steps, "tokens": 1, "k": k, "context": context,
         "gamma": gamma, "mu": mu, "seed": seed,
     });
-    options.output.write_beside(Some(&options.out), &parameters, || {
-        let (file, steps) = (options.out.display(), output::count(steps, "step"));
+    options.output.write_beside(&[&options.out], &parameters, || {
+        let steps = output::count(steps, "step");
         let mut page = Page::default();
-        page.text(format!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}"));
+        page.text(format!("{steps} of {k} ids below {context}, gamma {gamma}, mu {mu}"));
         page
     })?;
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::output::{count, show_during};
 use crate::checks::require;
-use crate::trace::{Part, Trace, name_of};
+use crate::trace::{Part, Pick, Trace, name_of};
 
 /// The part of a file with axes for layers or requests. A command that has these options has the
 /// argument `trace`.
@@ -16,56 +16,61 @@ use crate::trace::{Part, Trace, name_of};
 pub struct PartOptions {
     /// Layer to take, from 0, if the ids are [steps, layers, N_q, K] or [steps, layers, K]; avsg size and
     /// avsg compare also take all of them with --layer all
-    #[arg(long, value_name = "N", requires = "trace", value_parser = layer)]
-    layer: Option<Layer>,
+    #[arg(long, value_name = "N", requires = "trace", value_parser = pick)]
+    layer: Option<Pick>,
     /// Request to take, from 0, if the ids are [steps, requests, N_q, K] or [steps, requests, K]; with
-    /// --layer too, they are [steps, layers, requests, ..]
-    #[arg(long, value_name = "N", requires = "trace")]
-    request: Option<usize>,
+    /// --layer too, they are [steps, layers, requests, ..]; avsg size and avsg compare also take all of them
+    /// with --request all
+    #[arg(long, value_name = "N", requires = "trace", value_parser = pick)]
+    request: Option<Pick>,
 }
 
-/// The layers that are taken of a file with an axis for them.
-#[derive(Clone, Copy, Debug)]
-enum Layer {
-    One(usize),
-    All,
-}
-
-fn layer(text: &str) -> Result<Layer, String> {
+fn pick(text: &str) -> Result<Pick, String> {
     match text.parse() {
-        Ok(layer) => Ok(Layer::One(layer)),
-        Err(_) if text == "all" => Ok(Layer::All),
-        Err(_) => Err("it must be a layer, counted from 0, or all".to_owned()),
+        Ok(number) => Ok(Pick::One(number)),
+        Err(_) if text == "all" => Ok(Pick::All),
+        Err(_) => Err("it must be a number, counted from 0, or all".to_owned()),
     }
+}
+
+/// A trace, and the part of a file that it is.
+pub struct Named {
+    /// Name of the file and of the part.
+    pub name: String,
+    /// What was taken of the file.
+    pub part: Part,
+    /// What was read.
+    pub trace: Trace,
 }
 
 impl PartOptions {
     /// Reads the part of a trace, and warns on standard error if a row repeats an id.
     pub fn read(self, path: &Path) -> Result<Trace> {
-        let limit = "only avsg size and avsg compare take every layer";
-        let is_one = !matches!(self.layer, Some(Layer::All));
-        require(is_one, "--layer", "all", limit, "pass the layer's number")?;
-        Ok(self.read_layers(path)?.remove(0).1)
+        for (what, pick) in [("--layer", self.layer), ("--request", self.request)] {
+            let limit = "only avsg size and avsg compare take all of them";
+            require(pick != Some(Pick::All), what, "all", limit, "pass a number")?;
+        }
+        Ok(self.read_parts(path)?.remove(0).trace)
     }
 
-    /// Reads every layer of a trace in the order of their numbers if the options take all of them, or else
-    /// the part alone; each has a name.
-    fn read_layers(self, path: &Path) -> Result<Vec<(String, Trace)>> {
-        let (name, request) = (name_of(path), self.request);
-        let part = |layer| Ok(vec![Trace::read_part(path, Part { layer, request })?]);
-        let layers = show_during("read", || match self.layer {
-            Some(Layer::All) => Trace::read_layers(path, request),
-            Some(Layer::One(layer)) => part(Some(layer)),
-            None => part(None),
-        });
-        let layers = layers.with_context(|| name.clone())?.into_iter().enumerate();
-        let named = |(number, trace)| match self.layer {
-            Some(Layer::All) => (format!("{name}, layer {number}"), trace),
-            _ => (name.clone(), trace),
+    /// Reads every part of a file that the options take, layer by layer.
+    fn read_parts(self, path: &Path) -> Result<Vec<Named>> {
+        let file = name_of(path);
+        let parts = show_during("read", || Trace::read_parts(path, self.layer, self.request));
+        let named = |(part, trace)| {
+            let axis = |pick, noun, number: Option<usize>| match (pick, number) {
+                (Some(Pick::All), Some(number)) => format!(", {noun} {number}"),
+                _ => String::new(),
+            };
+            let Part { layer, request } = part;
+            let [layer, request] =
+                [axis(self.layer, "layer", layer), axis(self.request, "request", request)];
+            let name = format!("{file}{layer}{request}");
+            warn_of_repeats(&name, &trace);
+            Named { name, part, trace }
         };
-        let layers: Vec<_> = layers.map(named).collect();
-        layers.iter().for_each(|(name, trace)| warn_of_repeats(name, trace));
-        Ok(layers)
+        let parts = parts.with_context(|| file.clone())?;
+        Ok(parts.into_iter().map(named).collect())
     }
 }
 
@@ -94,6 +99,9 @@ pub struct TraceOptions {
     trace: Vec<PathBuf>,
     #[command(flatten)]
     part: PartOptions,
+    /// N_q that the trace must have: confirms that the axis before K has the tokens of one request in a step
+    #[arg(long, value_name = "N")]
+    tokens: Option<usize>,
     /// Steps to take, at least 1 [default: all steps of the trace]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
@@ -120,40 +128,57 @@ impl TraceOptions {
         self.taken(&self.name(), self.part.read(&self.trace[0])?)
     }
 
-    /// Reads the steps that the options select of all traces, or of their layers, which have one N_q and one K.
-    pub fn read_all(&self) -> Result<Vec<(String, Trace)>> {
-        let mut all: Vec<(String, Trace)> = Vec::new();
+    /// Reads the steps that the options select of all parts of each file, which have one N_q and one K.
+    pub fn read_all(&self) -> Result<Vec<Vec<Named>>> {
+        let mut files: Vec<Vec<Named>> = Vec::new();
         for path in self.paths() {
-            for (name, trace) in self.part.read_layers(path)? {
+            let mut parts = Vec::new();
+            for Named { name, part, trace } in self.part.read_parts(path)? {
                 let trace = self.taken(&name, trace)?;
-                if let Some((first, (tokens, k))) = all.first().map(|(n, t)| (n, (t.tokens, t.k))) {
+                if let Some(Named { name: first, trace: Trace { tokens, k, .. }, .. }) =
+                    files.iter().flatten().next()
+                {
                     let value = format!("{} and {} in {name}", trace.tokens, trace.k);
                     let limit = format!("they are {tokens} and {k} in {first}");
-                    let is_one = (trace.tokens, trace.k) == (tokens, k);
+                    let is_one = (&trace.tokens, &trace.k) == (tokens, k);
                     require(is_one, "N_q and K", value, limit, "pass traces of one model")?;
                 }
-                all.push((name, trace));
+                parts.push(Named { name, part, trace });
             }
+            files.push(parts);
         }
-        Ok(all)
+        Ok(files)
     }
 
     /// Returns whether the options take every layer of the files.
     pub fn takes_all_layers(&self) -> bool {
-        matches!(self.part.layer, Some(Layer::All))
+        self.part.layer == Some(Pick::All)
     }
 
-    /// Says what the axes of the files were taken for, with the options that say otherwise; `trace` is the
-    /// first of `traces`.
-    pub fn describe(&self, trace: &Trace, traces: usize) -> String {
-        let PartOptions { layer, request } = self.part;
-        let layer = match layer {
-            Some(Layer::All) => format!("all {}", count(traces / self.trace.len(), "layer")),
-            Some(Layer::One(number)) => format!("layer {number}"),
-            None => "one layer (--layer N or all)".to_owned(),
+    /// Warns that nothing confirms N_q of a trace. `None` if `stable`, which counts the tokens of one request,
+    /// or an option does, or if there is one token.
+    pub fn warning(&self, trace: &Trace) -> Option<String> {
+        let tokens = trace.tokens;
+        let is_stable_known = trace.stable.iter().flatten().any(|&stable| stable >= 0);
+        let is_open = !is_stable_known && self.tokens.is_none() && self.part.request.is_none();
+        (is_open && tokens > 1).then(|| {
+            format!(
+                "warning   the {tokens} rows of a step are taken for tokens of one request (N_q = {tokens}): --tokens {tokens} \
+                 confirms it; for requests of a batch pass --request N or all"
+            )
+        })
+    }
+
+    /// Says what the axes of the files were taken for, with the options that say otherwise; `last` is the
+    /// last part of a file.
+    pub fn describe(&self, trace: &Trace, last: Part) -> String {
+        let axis = |noun, pick, number: Option<usize>| match (pick, number) {
+            (Some(Pick::All), Some(last)) => format!("all {}", count(last + 1, noun)),
+            (_, Some(number)) => format!("{noun} {number}"),
+            (_, None) => format!("one {noun} (--{noun} N or all)"),
         };
-        let request = request.map(|number| format!("request {number}"));
-        let request = request.unwrap_or_else(|| "one request (--request N)".to_owned());
+        let request = axis("request", self.part.request, last.request);
+        let layer = axis("layer", self.part.layer, last.layer);
         let tokens = match trace.tokens {
             1 if self.mtp0 => "each token as a step (--mtp0)".to_owned(),
             1 => "one token per step".to_owned(),
@@ -164,8 +189,11 @@ impl TraceOptions {
 
     /// Returns the steps that the options take, and checks that they fit a table.
     fn taken(&self, name: &str, mut trace: Trace) -> Result<Trace> {
+        let limit = format!("the axis before K of {name} has {}", trace.tokens);
+        let wanted = self.tokens.unwrap_or(trace.tokens);
+        require(wanted == trace.tokens, "--tokens", wanted, limit, "pass the N_q of the trace")?;
         if self.mtp0 {
-            trace = trace.as_mtp0();
+            trace = trace.as_mtp0().with_context(|| name.to_owned())?;
         }
         if let Some(steps) = self.steps {
             trace = trace.truncated(steps)?;
@@ -174,7 +202,7 @@ impl TraceOptions {
         let remedy = match tokens {
             1 => "select fewer ids",
             _ => {
-                "pass --layer N or --request N if the axis before K has layers or requests, or --mtp0 \
+                "pass --layer or --request (N or all) if the axis before K has layers or requests, or --mtp0 \
                  to take each token as a step"
             }
         };

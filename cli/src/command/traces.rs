@@ -5,45 +5,86 @@ use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use serde::Serialize;
 
-use super::output::count;
-use super::trace_options::TraceOptions;
-use crate::baseline::{ExactLru, HitCount, Policy, count_hits, count_operator_hits};
-use crate::trace::{Repeats, Trace};
+use super::output::{count, show_during};
+use super::trace_options::{Named, TraceOptions};
+use crate::baseline::{
+    ExactLru, HitCount, Policy, count_ceiling, count_hits, count_operator_hits, count_repeats,
+};
+use crate::trace::{Part, Repeats, Trace};
 
-/// Traces of one N_q and one K with their names.
-pub struct Traces(Vec<(String, Trace)>);
+/// Traces of one N_q and one K, and the hits of a buffer of unlimited size on each of them.
+pub struct Traces {
+    all: Vec<Named>,
+    ceilings: Vec<HitCount>,
+    /// Steps of all files.
+    recorded: usize,
+}
 
 impl Traces {
-    /// Takes one trace or more.
-    pub fn new(traces: Vec<(String, Trace)>) -> Self {
-        Self(traces)
+    /// Takes the parts of one file or more.
+    pub fn new(files: Vec<Vec<Named>>) -> Result<Self> {
+        let recorded =
+            files.iter().flat_map(|parts| parts.first()).map(|part| part.trace.steps).sum();
+        let all: Vec<Named> = files.into_iter().flatten().collect();
+        let ceiling = |named: &Named| Ok(count_ceiling(&named.trace)?);
+        let ceilings = show_during("ceiling", || all.iter().map(ceiling).collect::<Result<_>>())?;
+        Ok(Self { all, ceilings, recorded })
+    }
+
+    /// Counts the hits on each trace, which are checked against its ceiling.
+    fn counts(
+        &self,
+        name: &str,
+        count: impl Fn(&Trace) -> Result<HitCount>,
+    ) -> Result<Vec<HitCount>> {
+        let checked = |(trace, most)| {
+            let count = count(trace)?;
+            count.check(name, most, "the ceiling").map(|()| count)
+        };
+        self.iter().zip(&self.ceilings).map(checked).collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Trace> {
-        self.0.iter().map(|(_, trace)| trace)
+        self.all.iter().map(|named| &named.trace)
     }
 
     pub fn name(&self, at: usize) -> &str {
-        &self.0[at].0
+        &self.all[at].name
+    }
+
+    /// Returns the hits that no buffer can surpass.
+    pub fn ceiling(&self) -> HitCount {
+        self.ceilings.iter().copied().sum()
+    }
+
+    /// Returns the hits of the two gathers without a buffer, of every selected row and without repeats.
+    pub fn gathers(&self) -> [HitCount; 2] {
+        let once: HitCount = self.iter().map(count_repeats).sum();
+        [HitCount { hits: 0, first_hits: 0, ..once }, once]
     }
 
     /// Returns the first trace, which has the N_q and the K of all.
     pub fn first(&self) -> &Trace {
-        &self.0[0].1
+        &self.all[0].trace
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
+    }
+
+    /// Returns the layers of a file of which all are taken.
+    pub fn layers(&self) -> usize {
+        self.all.iter().filter_map(|named| named.part.layer).max().map_or(1, |last| last + 1)
     }
 
     /// Returns the steps that count: one, and those after the first of each trace.
-    pub fn steps(&self) -> usize {
+    pub fn counted(&self) -> usize {
         1 + self.iter().map(|trace| trace.steps - 1).sum::<usize>()
     }
 
     /// Returns the mean misses of a step after the first; `None` if no such step selects an id.
     pub fn misses_per_step(&self, count: &HitCount) -> Option<f64> {
-        count.percent().map(|_| count.misses() as f64 / (self.steps() - 1) as f64)
+        count.percent().map(|_| count.misses() as f64 / (self.counted() - 1) as f64)
     }
 
     /// Returns the repeats within the rows of all traces, and the place of the first one in its trace.
@@ -62,8 +103,10 @@ pub struct Taken {
     trace: String,
     /// What the axes of the file were taken for.
     taken: String,
-    /// Steps after the first of each trace, and one.
-    pub steps: usize,
+    /// What could be wrong with it; null if nothing.
+    pub warning: Option<String>,
+    /// Steps of all files.
+    steps: usize,
     pub tokens: usize,
     pub k: usize,
     repeats: Repeats,
@@ -71,9 +114,17 @@ pub struct Taken {
 
 impl Taken {
     pub fn new(options: &TraceOptions, traces: &Traces) -> Self {
-        let (first, steps, repeats) = (traces.first(), traces.steps(), traces.repeats());
-        let taken = options.describe(first, traces.len());
-        Self { trace: options.name(), taken, steps, tokens: first.tokens, k: first.k, repeats }
+        let (first, repeats) = (traces.first(), traces.repeats());
+        let last = traces.all.last().map_or(Part::default(), |named| named.part);
+        Self {
+            trace: options.name(),
+            taken: options.describe(first, last),
+            warning: options.warning(first),
+            steps: traces.recorded,
+            tokens: first.tokens,
+            k: first.k,
+            repeats,
+        }
     }
 
     /// Returns the words about the axes, or with `is_short` the sizes alone.
@@ -94,10 +145,11 @@ pub fn policy_hits<P: Policy>(
     traces: &Traces,
     policy: impl Fn(&Trace) -> Result<P>,
 ) -> Result<HitCount> {
-    traces.iter().map(|trace| Ok(count_hits(trace, &mut policy(trace)?))).sum()
+    let count = |trace: &Trace| Ok(count_hits(trace, &mut policy(trace)?));
+    Ok(traces.counts("a policy", count)?.into_iter().sum())
 }
 
 /// Counts the hits of the operator on each trace, where it starts with an empty table.
 pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<Vec<HitCount>> {
-    traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?)).collect()
+    traces.counts(&params.to_string(), |trace| Ok(count_operator_hits(trace, params, machine)?))
 }

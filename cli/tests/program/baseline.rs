@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use avsg_cli::baseline::resident_lru::{ResidentLru, Selection};
 use avsg_cli::baseline::{
-    Belady, ExactLru, Matcher, MatcherPolicy, Miss, Policy, PreviousStep, ScalarTable, count_hits,
+    Belady, ExactLru, HitCount, Matcher, MatcherPolicy, Miss, Policy, PreviousStep, ScalarTable,
+    count_hits,
 };
 use avsg_cli::trace::Trace;
 use avsg_testkit::content::{check_row, fill_row, tag};
@@ -75,6 +76,17 @@ fn belady_has_the_fewest_misses_of_all_choices() {
         let none = BTreeSet::new();
         let best = fewest_misses(&trace, 0, slots, &none, &none);
         assert_eq!((count.selected - count.hits) as usize, best, "case {case}, {slots} slots");
+    }
+}
+
+#[test]
+fn more_hits_than_a_bound_are_an_internal_error() {
+    let [own, bound] =
+        [90, 80].map(|hits| HitCount { selected: 110, hits, first_selected: 10, first_hits: 0 });
+    assert!(bound.check("learned", &own, "the ceiling").is_ok());
+    let error = own.check("learned", &bound, "the ceiling").unwrap_err().to_string();
+    for part in ["internal error: learned has 90.0000 %", "above 80.0000 % of the ceiling"] {
+        assert!(error.contains(part), "{error}");
     }
 }
 

@@ -86,7 +86,10 @@ fn size_measures_a_disk_and_host_memory() {
     }
     assert!(model["disk"]["folder"].is_string());
     let shown = text("size SAMPLE --slots 1024 --match-us 20 --link-gbs 30 --link disk:9000,1,90");
-    has(&shown, &["ms per token with rows on the disk", "disk: ms per token", "as given"]);
+    has(
+        &shown,
+        &["ms of KV offload per token with rows on the disk", "disk: ms of KV", "as given"],
+    );
     has(&shown, &["blocks of 4096"]);
 }
 

@@ -40,6 +40,9 @@ fn a_link_and_a_pipe_stay_and_a_file_is_replaced_as_a_whole() {
         bytes(&format!("info --json {}", out.display()));
         let report: Value = serde_json::from_slice(&fs::read(&target).unwrap()).unwrap();
         assert!(report["bytes"]["table"].is_u64());
+        let command = report["command"].as_array().unwrap();
+        assert_eq!((command.len(), &command[1]), (4, &"info".into()));
+        has(report["version"].as_str().unwrap(), &[env!("CARGO_PKG_VERSION")]);
         fs::write(&target, "old").unwrap();
     }
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -174,7 +177,8 @@ fn a_hyphen_is_standard_output() {
     };
     let synth = "synth --k 16 --steps 4 --context 64 --out";
     let trace = written(&format!("{synth} - --json parameters.json"));
-    assert!(written(&format!("{synth} trace.npz")).starts_with(b"trace.npz: 4 steps"));
+    let shown = written(&format!("{synth} trace.npz --json named.json"));
+    has(&String::from_utf8_lossy(&shown), &["4 steps of", "written   trace.npz, named.json"]);
     // The bytes of an archive contain the time.
     fs::write(dir.join("out.npz"), trace).unwrap();
     let read = |name: &str| Trace::read(dir.join(name)).unwrap();
@@ -182,7 +186,10 @@ fn a_hyphen_is_standard_output() {
     let results = written("replay trace.npz --slots 64 --results -");
     assert!(!written("replay trace.npz --slots 64 --results results.npz").is_empty());
     assert_eq!(fs::metadata(dir.join("results.npz")).unwrap().len(), results.len() as u64);
-    assert_eq!(names(&dir), ["out.npz", "parameters.json", "results.npz", "trace.npz"]);
+    assert_eq!(
+        names(&dir),
+        ["named.json", "out.npz", "parameters.json", "results.npz", "trace.npz"]
+    );
     refused(&format!("{synth} - --json -"), &["standard output takes one"]);
 }
 

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use avsg_cli::npz::Writer;
+use avsg_cli::trace::Trace;
+
 use crate::support::{SAMPLE, errors, file, npy, refused, run};
 
 /// A command line, and the parts of its message. A rule that several subcommands share is named once.
@@ -57,9 +60,13 @@ const REFUSALS: &[Refusal<'_>] = &[
         "size SAMPLE --context 4351",
         &["--context is 4351", "selects from 4352 tokens", "leave it out"],
     ),
-    ("size SAMPLE --device-gb 0", &["--device-gb is 0", "above 0"]),
-    ("size SAMPLE --hit-rate 101", &["--hit-rate is 101", "0 to 100"]),
-    ("size SAMPLE --hit-rate -1", &["--hit-rate is -1", "0 to 100"]),
+    ("size SAMPLE --device-gb 0", &["'0' for '--device-gb", "above 0", "10^9 bytes"]),
+    ("size SAMPLE --hit-rate 101", &["'101' for '--hit-rate", "1 to 100"]),
+    ("size SAMPLE --hit-rate 0.9", &["'0.9' for '--hit-rate", "pass 90 for 90 %"]),
+    ("size SAMPLE --hit-rate -1", &["'-1' for '--hit-rate", "1 to 100"]),
+    ("size SAMPLE --tokens 3", &["--tokens is 3", "has 4"]),
+    ("size SAMPLE --config /nowhere.json", &["/nowhere.json", "config.json of a Hugging Face"]),
+    ("info --context 1.5", &["'1.5' for '--context", "131072 or 128K"]),
     ("size SAMPLE --tpot-ms 5", &["--link-gbs"]),
     ("size SAMPLE --step-ms 5", &["--link-gbs"]),
     ("size SAMPLE --match-us 5", &["--link-gbs"]),
@@ -117,6 +124,23 @@ fn refused_input_is_one_line_and_status_2() {
     }
     let output = run("bench disk LLAMA --slots 256 --steps 1");
     assert!(output.status.success() || errors(&output).contains("warm-up"), "{}", errors(&output));
+}
+
+#[test]
+fn every_command_refuses_ids_of_rows_that_a_step_does_not_have() {
+    let trace = Trace::read(SAMPLE).expect("the sample");
+    let shape = [trace.steps, trace.tokens, trace.k];
+    let stable = trace.stable.expect("it has them");
+    let from_decode: Vec<i32> = stable.iter().map(|n| n - stable[0]).collect();
+    let mut out = Writer::default();
+    out.array("ids", &shape, &trace.ids).expect("memory");
+    out.array("stable", &shape[..1], &from_decode).expect("memory");
+    let path = file("stable-from-decode.npz");
+    out.finish(&path).expect("scratch");
+    for line in ["size", "compare", "replay", "bench match --steps 1"] {
+        let parts = ["id is 64 at step 0, row 0, position 1", "below 4", "start of the prompt"];
+        refused(&format!("{line} {}", path.display()), &parts);
+    }
 }
 
 #[test]

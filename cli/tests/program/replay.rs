@@ -1,6 +1,6 @@
 //! Tests of `avsg replay`: its results agree with a model.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 
 use avsg_cli::trace::Trace;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use zip::ZipArchive;
 
 use crate::support::{
-    SAMPLE, command, errors, file, has_cpp_compiler, json, npy, number, refused, text,
+    SAMPLE, command, errors, file, has, has_cpp_compiler, json, near, npy, number, refused, text,
 };
 
 /// Returns the values of an array in the results of a test, which has this shape.
@@ -29,7 +29,8 @@ fn replay_and_check(path: &str, options: &str, name: &str) -> Value {
     let out = file(&format!("{name}.npz"));
     let json = json(&format!("replay {path} --results {} {options}", out.display()));
     let trace = Trace::read(path).expect("a trace");
-    let trace = if options.contains("--mtp0") { trace.as_mtp0() } else { trace };
+    let trace =
+        if options.contains("--mtp0") { trace.as_mtp0().expect("causal ids") } else { trace };
     let steps = json["steps"].as_u64().expect("a number") as usize;
     let trace = trace.truncated(steps).expect("at least one step");
     let stable = trace.stable.as_ref().expect("the trace has `stable`");
@@ -99,6 +100,22 @@ fn results_agree_with_a_model() {
     assert!(number(&json["step_us"]["p50"]) > 0.0 && json["plan_us"].is_null());
 }
 
+#[test]
+fn readme_shows_the_first_lines_with_the_bytes_of_both_gathers() {
+    let report = json("replay SAMPLE");
+    let trace = Trace::read(SAMPLE).expect("the sample");
+    let distinct = |step: &[i32]| step.iter().collect::<HashSet<_>>().len();
+    let once: usize = trace.ids.chunks(4 * 256).map(distinct).sum();
+    near(&report["bytes_selected"], trace.ids.len() as f64 * 1152.0);
+    near(&report["bytes_without_repeats"], once as f64 * 1152.0);
+    let shown = text("replay SAMPLE");
+    let lines: Vec<_> = shown.lines().take(2).collect();
+    let parts =
+        ["31 times fewer bytes than a gather of every selected row, 14 times fewer than one"];
+    has(lines[0], &parts);
+    has(include_str!("../../../README.md"), &[&lines.join("\n")]);
+}
+
 /// Four steps of four tokens are one step of 16.
 #[test]
 fn steps_of_sixteen_tokens_agree_with_a_model() {
@@ -123,7 +140,7 @@ fn steps_of_sixteen_tokens_agree_with_a_model() {
 /// changes them by up to ten percentage points.
 #[test]
 fn the_papers_table_hits_as_the_papers_equations_do() {
-    let trace = Trace::read(SAMPLE).expect("the sample").as_mtp0();
+    let trace = Trace::read(SAMPLE).expect("the sample").as_mtp0().expect("causal ids");
     // A file without `stable`, so that no row is rewritten.
     let ids = npy("ids.npy", &[trace.steps as u64, 1, trace.k as u64], &trace.ids);
     for (slots, hits) in [("256", 37_337), ("512", 53_386), ("1024", 61_303)] {

@@ -1,8 +1,11 @@
 //! Tests of `avsg size`: it agrees with `avsg replay` at every S and with exact LRU, says what it took a
 //! trace for, recommends an S, and answers for traces of every shape.
 
+mod chart;
+mod model;
 mod page;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -50,7 +53,7 @@ fn size_agrees_with_replay_and_exact_lru_at_every_tested_s() {
 #[test]
 fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
     let ids: Vec<i64> = Trace::read(SAMPLE).unwrap().ids.into_iter().map(i64::from).collect();
-    let line = format!("size {} --hit-rate", npy("topk.npy", &[64, 4, 256], &ids));
+    let line = format!("size {} --tokens 4 --hit-rate", npy("topk.npy", &[64, 4, 256], &ids));
     for (wish, slots) in [("95", 1024), ("98", 2048)] {
         assert_eq!(json(&format!("{line} {wish}"))["recommended"]["slots"], slots);
         let shown = text(&format!("{line} {wish}"));
@@ -59,6 +62,7 @@ fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
     }
     let none = "none: no measured S has 99 % of hits; the most is 98.27 %";
     has(&text(&format!("{line} 99")), &[none]);
+    assert_eq!(run(&format!("{line} 99")).status.code(), Some(3));
     assert_eq!(json(&format!("{line} 99"))["recommended"], Value::Null);
 }
 
@@ -151,14 +155,15 @@ fn matching_is_measured_here_with_a_range_unless_its_time_is_given() {
     let parts = [
         "matching of a token with K = 64: measured on this machine's CPU with",
         "medians with first and ninth decile",
-        "of the KV offload alone (--step-ms adds the rest of a step)",
+        "ms of KV offload per token = (matching",
+        "(--step-ms adds the rest of a step)",
     ];
     has(&words(&text(line)), &parts);
     let given = json(&format!("{line} --match-us 20"));
     let range = &given["points"][0]["copies"]["range"];
     assert_eq!((&given["disturbance"], range), (&Value::Null, &Value::Null));
     let given = |us: &str| words(&text(&format!("{line} --match-us {us}")));
-    let slow = "but no buffer is faster";
+    let slow = "but a gather without repeats is faster";
     has(&given("70"), &["matching of a token with K = 64: 70 us as given", slow]);
     assert!(!given("0").contains(slow));
 }
@@ -236,9 +241,16 @@ fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
     let shown = words(&text(&format!("size {path} --layer all --slots 256")));
     has(&shown, &["(0.00 % in the worst, "]);
     assert_eq!(layer("all --layers 61")["deployment"]["layers"], 61);
+    // Steps are those of the file, however many layers it has.
+    assert_eq!(all["steps"], 48);
+    let requests = json(&format!("size {path} --slots 256 --request all"));
+    assert_eq!(
+        (&requests["points"][0]["hit_rate"], &requests["traces"]),
+        (&point["hit_rate"], &2.into())
+    );
 
     refused(&format!("replay {path} --layer all"), &["--layer is all", "size"]);
-    refused(&format!("size {path}"), &["[48, 2, 4, 64]", "--layer N (or all"]);
+    refused(&format!("size {path}"), &["[48, 2, 4, 64]", "--layer or --request (N, or all"]);
     refused(&format!("size {path} --layer 2"), &["--layer is 2", "2 layers"]);
     refused(&format!("size {path} --layer every"), &["every", "or all"]);
 }
@@ -283,4 +295,28 @@ fn standard_input_is_read_and_the_chart_marks_the_recommended_s() {
     has(&String::from_utf8_lossy(&output.stdout), &["standard input: 48 steps"]);
     let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
     has(&chart, &["exact LRU", ">take S = 512<"]);
+}
+
+#[test]
+fn both_gathers_without_a_buffer_are_named() {
+    let report = json("size SAMPLE --slots 1024");
+    let trace = Trace::read(SAMPLE).unwrap();
+    let distinct = |step: &[i32]| step.iter().collect::<HashSet<_>>().len();
+    let once: usize = trace.ids.chunks(4 * 256).skip(1).map(distinct).sum();
+    near(&report["no_buffer"]["misses_per_step"], 1024.0);
+    near(&report["no_repeats"]["misses_per_step"], once as f64 / 63.0);
+    let shown = text("size SAMPLE --slots 1024 --requests 16 --link-gbs 30 --match-us 38.2");
+    let fewer = "39 times fewer bytes than a gather of every selected row, 17 times fewer than one without repeats";
+    has(
+        &shown,
+        &[
+            fewer,
+            "| no buffer, no repeats |",
+            "3.29 ms of KV offload per token, 3.7 times as fast as",
+        ],
+    );
+    has(
+        &text("compare SAMPLE --slots 1024"),
+        &["| no buffer, no repeats |", "row copies 1024.0, one without"],
+    );
 }

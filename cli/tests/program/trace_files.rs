@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use avsg_cli::npz::Writer;
-use avsg_cli::trace::{MAX_ID, Part, Trace};
+use avsg_cli::trace::{MAX_ID, Pick, Trace};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use zip::ZipWriter;
@@ -18,6 +18,16 @@ fn npz(name: &str, write: impl Fn(&mut Writer) -> avsg::Result<()>) -> PathBuf {
     let mut out = Writer::default();
     write(&mut out).and_then(|()| out.finish(&file(name))).unwrap();
     file(name)
+}
+
+/// Reads one layer, one request or both of a file.
+fn part(
+    path: impl AsRef<Path>,
+    layer: Option<usize>,
+    request: Option<usize>,
+) -> avsg::Result<Trace> {
+    let parts = Trace::read_parts(path, layer.map(Pick::One), request.map(Pick::One))?;
+    Ok(parts.into_iter().next().expect("a part").1)
 }
 
 /// Checks that a trace is refused with one line that contains all of `parts`.
@@ -61,7 +71,7 @@ fn a_trace_is_read_as_it_was_written() {
     assert_eq!(Trace::read(npy("3d.npy", &[2, 2, 3], &plain.ids)).unwrap(), plain);
     let flat = Trace::read(npy("2d.npy", &[4, 3], &plain.ids)).unwrap();
     assert_eq!((flat.steps, flat.tokens, flat.k, &flat.ids), (4, 1, 3, &plain.ids));
-    assert_eq!(small().as_mtp0(), Trace { stable: Some(vec![10, 11, -1, -1]), ..flat });
+    assert_eq!(small().as_mtp0().unwrap(), Trace { stable: Some(vec![10, 11, -1, -1]), ..flat });
 }
 
 #[test]
@@ -77,7 +87,7 @@ fn the_compressed_form_is_read() {
     let trace = Trace::read(with([2, 1, 3], gaps, &[300, 70000])).unwrap();
     assert_eq!(trace.ids, [3, 4, 260, 65535, 65536, 65538]);
     assert_eq!(trace.stable, Some(vec![300, 70000]));
-    let far = with([1, 1, 300], [&[255; 300], &[255; 300]], &[1]);
+    let far = with([1, 1, 300], [&[255; 300], &[255; 300]], &[-1]);
     refused(&far, &["16777216 at step 0, row 0, position 256", "16777215"]);
 }
 
@@ -120,7 +130,7 @@ fn bad_stable_is_refused() {
         out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4])?;
         out.array("stable", &[2, 2], &[7i64, 8, 9, -1])
     });
-    let second = Trace::read_part(&path, Part { layer: None, request: Some(1) }).unwrap();
+    let second = part(&path, None, Some(1)).unwrap();
     assert_eq!((second.ids, second.stable), (vec![2, 4], Some(vec![8, -1])));
     refused(&path, &["[2, 2] (array stable)", "[steps]"]);
 }
@@ -243,7 +253,7 @@ fn one_layer_and_one_request_are_taken() {
         Trace::new(ids.collect(), None, [steps as usize, tokens as usize, 4]).unwrap()
     };
     let path = npy("axes.npy", &[2, 3, 2, 2, 4], &ids);
-    let read = |layer, request| Trace::read_part(&path, Part { layer, request });
+    let read = |layer, request| part(&path, layer, request);
     assert_eq!(read(Some(2), Some(1)).unwrap(), with([2, 2], 2100));
     assert_eq!(read(Some(0), Some(0)).unwrap(), with([2, 2], 0));
     unreadable(read(Some(3), Some(0)), &["--layer", "3", "3 layers"]);
@@ -253,7 +263,7 @@ fn one_layer_and_one_request_are_taken() {
 
     let layers: Vec<i64> = ids.iter().copied().filter(|id| id / 100 % 10 == 0).collect();
     let path = npy("axes-4.npy", &[2, 3, 2, 4], &layers);
-    let read = |layer, request| Trace::read_part(&path, Part { layer, request });
+    let read = |layer, request| part(&path, layer, request);
     assert_eq!(read(Some(1), None).unwrap(), with([2, 2], 1000));
     // The same numbers read as [steps, layers, requests, K].
     let one = read(Some(1), Some(1)).unwrap();

@@ -47,10 +47,10 @@ impl Workload {
     }
 
     /// Returns a recorded trace as one request.
-    pub fn recorded(path: &Path, trace: &Trace) -> Self {
+    pub fn recorded(path: &Path, trace: &Trace) -> avsg::Result<Self> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = format!("recorded trace {name}, K = {}", trace.k);
-        Self { name, requests: vec![trace.as_mtp0()] }
+        Ok(Self { name, requests: vec![trace.as_mtp0()?] })
     }
 
     /// Returns the paper's table for `tokens` tokens per step, with `times` * K slots, rounded up to a
@@ -148,7 +148,8 @@ mod tests {
     fn a_trace_whose_buffer_would_be_too_large_is_refused() {
         let trace = |rows: usize, k: usize| {
             let ids = (0..rows).flat_map(|_| 0..k as i32).collect();
-            Workload::recorded("own".as_ref(), &Trace::new(ids, None, [rows, 1, k]).unwrap())
+            let trace = Trace::new(ids, None, [rows, 1, k]).unwrap();
+            Workload::recorded("own".as_ref(), &trace).unwrap()
         };
         let error = requests(&[trace(5, 16_384)]).err().unwrap().to_string();
         assert!(error.contains("65536"), "{error}");

@@ -4,6 +4,25 @@ use crate::array::Array;
 use crate::checks::require;
 use avsg::{Error, Result};
 
+/// What is taken along an axis for layers or requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// The one with this number, from 0.
+    One(usize),
+    /// Every one.
+    All,
+}
+
+impl Pick {
+    /// Returns the numbers that are taken of `count` ones.
+    pub(super) fn numbers(self, count: usize) -> std::ops::Range<usize> {
+        match self {
+            Self::One(number) => number..number + 1,
+            Self::All => 0..count,
+        }
+    }
+}
+
 /// The layer and the request that are taken from arrays with axes for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Part {
@@ -62,12 +81,6 @@ impl Part {
         Ok(Cut { array, shape: [steps, tokens, k], parts, at })
     }
 
-    /// Returns the number of layers in an array of ids `[steps, layers, ..]`, of which `self` takes one.
-    pub(super) fn layers(self, array: &Array) -> Result<usize> {
-        self.cut(array)?;
-        Ok(array.shape[1])
-    }
-
     /// Finds the part in an array of token counts: `[steps]`, or `[steps, requests]` if a request is
     /// taken.
     pub(super) fn cut_lengths(self, array: &Array) -> Result<Cut<'_>> {
@@ -92,7 +105,7 @@ impl Part {
         let axes: String = self.axes().map(|(_, name, _)| format!("{name}, ")).collect();
         let value = format!("{:?} (array {})", array.shape, array.name);
         let limit = format!("it must be [steps, {axes}N_q, K] or [steps, {axes}K]");
-        let remedy = "reshape it, or take --layer N (or all, in avsg size) or --request N of [steps, \
+        let remedy = "reshape it, or take --layer or --request (N, or all in avsg size and avsg compare) of [steps, \
                       layers, requests, ..]";
         Error::invalid("shape", value, limit, remedy)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::part::Part;
+use super::part::{Part, Pick};
 use super::source::Source;
 use super::{MAX_ID, Trace, id_above_limit};
 use crate::array::{Array, Kind};
@@ -28,23 +28,33 @@ impl Trace {
     /// compressed form with gaps in two byte planes). Values are signed or unsigned integers of 32 or
     /// 64 bits; -1 that was converted to an unsigned type is padding.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        Self::read_part(path, Part::default())
+        Ok(Self::read_parts(path, None, None)?.remove(0).1)
     }
 
-    /// Reads one layer, one request or both of a file with more axes: `ids` `[steps, layers, requests,
-    /// N_q, K]`, where layers and requests are there if `part` names one of them, and N_q may be
-    /// missing. `stable` is `[steps]`, or `[steps, requests]` if `part` names a request.
-    pub fn read_part(path: impl AsRef<Path>, part: Part) -> Result<Self> {
-        Arrays::open(path.as_ref())?.trace(part)
-    }
-
-    /// Reads every layer of a file with `ids` `[steps, layers, requests, N_q, K]`, where requests are there
-    /// if `request` names one of them, and N_q may be missing.
-    pub fn read_layers(path: impl AsRef<Path>, request: Option<usize>) -> Result<Vec<Self>> {
+    /// Reads one layer or all and one request or all of a file with more axes, layer by layer: `ids` `[steps,
+    /// layers, requests, N_q, K]`, where layers and requests are there if they are picked, and N_q may be
+    /// missing. `stable` is `[steps]`, or `[steps, requests]` if a request is picked.
+    pub fn read_parts(
+        path: impl AsRef<Path>,
+        layer: Option<Pick>,
+        request: Option<Pick>,
+    ) -> Result<Vec<(Part, Self)>> {
         let arrays = Arrays::open(path.as_ref())?;
-        let part = |layer| Part { layer: Some(layer), request };
         let (Ids::Plain(ids) | Ids::Gaps([ids, _])) = &arrays.ids;
-        (0..part(0).layers(ids)?).map(|layer| arrays.trace(part(layer))).collect()
+        // An axis that the file lacks is refused when the first part is taken.
+        let count = |axis: usize| ids.shape.get(axis).copied().unwrap_or(0).max(1);
+        let numbers = |pick: Option<Pick>, axis| match pick {
+            Some(pick) => pick.numbers(count(axis)).map(Some).collect(),
+            None => vec![None],
+        };
+        let mut parts = Vec::new();
+        for layer in numbers(layer, 1) {
+            for request in numbers(request, 1 + usize::from(layer.is_some())) {
+                let part = Part { layer, request };
+                parts.push((part, arrays.trace(part)?));
+            }
+        }
+        Ok(parts)
     }
 }
 

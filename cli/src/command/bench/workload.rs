@@ -39,7 +39,7 @@ impl Workload {
 
     /// Returns the recorded trace with every token as a step, if there is one.
     fn recorded(&self) -> Result<Option<Trace>> {
-        self.trace.as_ref().map(|path| Ok(self.part.read(path)?.as_mtp0())).transpose()
+        self.trace.as_ref().map(|path| Ok(self.part.read(path)?.as_mtp0()?)).transpose()
     }
 
     /// Loads at most `steps` steps of one token each, with the ids of a token in random order. An

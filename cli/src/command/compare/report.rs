@@ -21,9 +21,6 @@ pub struct Report {
 #[derive(Serialize)]
 pub struct PolicyRates {
     pub policy: String,
-    /// The options that choose it, if it is a rule of ours.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<String>,
     pub at: Vec<At>,
 }
 
@@ -44,35 +41,28 @@ pub struct Advice {
     pub lifetime: String,
     /// In percent after the first step.
     pub hit_rate: f64,
-    /// Whether it is what the library does without these options.
-    pub default: bool,
-    /// Its mean misses of a step after the first, and those of the default.
+    /// Mean misses of a step after the first.
     pub misses_per_step: f64,
-    pub default_misses_per_step: f64,
 }
 
 impl Advice {
-    /// Returns the advice that follows from the recommended rule and the other one; `None` if no step after
-    /// the first selects an id.
-    pub fn of(
-        default: Params,
-        [(best, hits), (_, other)]: &[(Params, HitCount); 2],
-        traces: &Traces,
-    ) -> Option<Self> {
-        let is_default = *best == default;
-        let of_default = if is_default { hits } else { other };
+    /// Returns the advice to take a rule with these hits; `None` if no step after the first selects an id.
+    pub fn of(best: Params, hits: &HitCount, traces: &Traces) -> Option<Self> {
         Some(Self {
-            slots: default.slots,
+            slots: best.slots,
             lifetime: best.lifetime.to_string(),
             hit_rate: hits.percent()?,
-            default: is_default,
             misses_per_step: traces.misses_per_step(hits)?,
-            default_misses_per_step: traces.misses_per_step(of_default)?,
         })
     }
 }
 
 impl Report {
+    /// Returns the mean misses of a step after the first of a policy at the first S.
+    pub fn misses(&self, policy: &str) -> Option<f64> {
+        self.policies.iter().find(|rates| rates.policy == policy)?.at.first()?.misses_per_step
+    }
+
     /// Returns the least S from which on every larger one copies as many rows with the advised rule;
     /// `None` if that is the largest.
     pub fn enough(&self) -> Option<u32> {

@@ -1,17 +1,18 @@
 //! The hit rates of `avsg compare` as a page and as a chart.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
 use super::report::{Advice, Report};
-use crate::baseline::{LRU, OPTIMUM};
+use crate::baseline::{LRU, NO_BUFFER, NO_REPEATS, OPTIMUM};
 use crate::command::output::{Cell, Page, Table};
-use crate::draw::{self, Series};
+use crate::draw;
 
 /// Returns the page: the rule to take, one row per policy and one column per S, and what was assumed.
 pub fn page(report: &Report) -> Page {
     let mut page = Page::default();
+    report.taken.warning.iter().for_each(|warning| page.text(warning));
     page.text(verdict(report));
     let columns = report.slots.iter().map(|slots| format!("S = {slots}, %"));
     let mut table = Table::new(std::iter::once("policy".to_owned()).chain(columns));
@@ -57,21 +58,25 @@ fn verdict(report: &Report) -> String {
     let enough = report.enough();
     let enough = enough.map(|least| format!("; more slots than {least} copy no fewer rows"));
     let parts = parts.collect::<Vec<_>>().join("; ");
-    format!("take {parts}{}", enough.unwrap_or_default())
+    let gathers = [NO_BUFFER, NO_REPEATS].map(|gather| report.misses(gather).unwrap_or_default());
+    format!(
+        "take {parts}{}; a gather of every selected row copies {:.1}, one without repeats {:.1}",
+        enough.unwrap_or_default(),
+        gathers[0],
+        gathers[1]
+    )
 }
 
 /// Draws the hit rates at each S: the optimum, exact LRU, and the rule to take, with the least S that has all
 /// hits.
-pub fn chart(folder: &Path, report: &Report) -> Result<()> {
-    let bound = |name: &str| {
+pub fn chart(folder: &Path, report: &Report) -> Result<PathBuf> {
+    let bound = |name: &'static str| {
         let rates = report.policies.iter().filter(|rates| rates.policy == name);
         let at = rates.flat_map(|rates| &rates.at);
-        let points = at.filter_map(|at| Some((f64::from(at.slots), at.hit_rate?))).collect();
-        Series { name: name.to_owned(), is_curve: true, points }
+        (name, at.filter_map(|at| Some((f64::from(at.slots), at.hit_rate?))).collect())
     };
-    let own = report.advice.iter().map(|advice| (f64::from(advice.slots), advice.hit_rate));
-    let own = Series { name: "AVSG".to_owned(), is_curve: false, points: own.collect() };
-    let subject = report.taken.words(true);
-    let all = [bound(OPTIMUM), bound(LRU), own];
-    Ok(draw::hit_rates(&folder.join("compare-hit-rate.svg"), &subject, &all, report.enough())?)
+    let own = report.advice.iter();
+    let own = own.map(|advice| (&advice.lifetime[..], (f64::from(advice.slots), advice.hit_rate)));
+    let (subject, bounds) = (report.taken.words(true), [bound(LRU), bound(OPTIMUM)]);
+    draw::hit_rates(folder.join("compare-hit-rate.svg"), &subject, &bounds, own, report.enough())
 }

@@ -1,9 +1,12 @@
 //! The figures of a replay.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::time::Duration;
 
+use crate::baseline::{HitCount, count_ceiling, count_repeats};
 use crate::trace::Trace;
+use anyhow::Result;
 use avsg::disk::DiskStats;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
@@ -12,7 +15,7 @@ use serde::Serialize;
 
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::Geometry;
-use crate::command::output::{self, Page, shown_ratio};
+use crate::command::output::{self, Page, beside_gathers};
 use crate::stats::{Summary, summary};
 
 /// The table, the rows and the batch.
@@ -71,10 +74,7 @@ impl FileUse {
 
 /// Counts and times of the steps so far.
 pub struct Tally {
-    /// Valid ids of the first step, and of the later steps.
-    selected: [u64; 2],
-    /// Misses of the first step, and of the later steps.
-    missed: [u64; 2],
+    hits: HitCount,
     /// Rows of which every byte is right.
     pub verified_rows: u64,
     /// Rows with a wrong byte, and padding that has a slot.
@@ -89,9 +89,9 @@ pub struct Tally {
 impl Tally {
     /// Begins to watch the machine.
     pub fn start() -> Self {
-        let (selected, missed, watch) = ([0; 2], [0; 2], Watch::start());
+        let (hits, watch) = (HitCount::default(), Watch::start());
         let (plan, transfer) = (Vec::new(), Vec::new());
-        Self { selected, missed, verified_rows: 0, wrong_rows: 0, plan, transfer, watch }
+        Self { hits, verified_rows: 0, wrong_rows: 0, plan, transfer, watch }
     }
 
     /// Adds the times of one step: of the plan and of the transfer, or of both as `plan`.
@@ -101,9 +101,8 @@ impl Tally {
     }
 
     pub fn count(&mut self, step: usize, plan: &Plan) {
-        let later = usize::from(step > 0);
-        self.selected[later] += plan.valid().iter().map(|&v| v as u64).sum::<u64>();
-        self.missed[later] += plan.total_misses() as u64;
+        let selected = plan.valid().iter().map(|&v| v as u64).sum();
+        self.hits.add(step, selected, selected - plan.total_misses() as u64);
     }
 }
 
@@ -117,7 +116,7 @@ pub struct Report {
     steps: usize,
     /// Hits in percent of valid ids after the first step, which starts with an empty buffer; NaN, which
     /// is null in JSON, if no later step selects an id.
-    hit_rate: f64,
+    hit_rate: Option<f64>,
     /// Hits in percent of valid ids over all steps; NaN if there are none.
     hit_rate_with_first: f64,
     misses: u64,
@@ -134,9 +133,10 @@ pub struct Report {
     /// The file with the host rows; null if they are in memory.
     file: Option<FileUse>,
     disturbance: Disturbance,
-    /// Bytes of the rows of all valid ids.
-    #[serde(skip)]
+    /// Bytes of a gather of every row that each token selects.
     bytes_selected: u64,
+    /// Bytes of a gather that copies each row of a step once.
+    bytes_without_repeats: u64,
 }
 
 impl Report {
@@ -147,20 +147,21 @@ impl Report {
         sparse: bool,
         memory: Memory,
         mut tally: Tally,
-    ) -> Self {
+    ) -> Result<Self> {
         let (p, config) = (engine.config().params, engine.config());
+        let of_all = |one| iter::repeat_n(one, config.states).sum::<HitCount>();
+        let (hits, once) = (tally.hits, of_all(count_repeats(trace)));
+        hits.check(&p.to_string(), &of_all(count_ceiling(trace)?), "the ceiling")?;
         let format = engine.pool().format();
         let (plan, transfer) = (summary(&mut tally.plan), summary(&mut tally.transfer));
         let latency = match tally.transfer.is_empty() {
             true => BTreeMap::from([("step_us", plan)]),
             false => BTreeMap::from([("plan_us", plan), ("transfer_us", transfer)]),
         };
-        let rate = |missed: u64, selected: u64| 100.0 - 100.0 * missed as f64 / selected as f64;
-        let ([_, later_missed], [_, later_selected]) = (tally.missed, tally.selected);
-        let (missed, selected) = (tally.missed.iter().sum(), tally.selected.iter().sum());
+        let missed = hits.selected - hits.hits;
         let row_bytes = format.bytes();
         let file = FileUse::of(engine.pool());
-        Self {
+        Ok(Self {
             geometry: Setting {
                 table: (&p).into(),
                 row_bytes,
@@ -172,8 +173,8 @@ impl Report {
             machine: engine.machine().map_or_else(|| "device".into(), |m| m.to_string()),
             copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
             steps: trace.steps,
-            hit_rate: rate(later_missed, later_selected),
-            hit_rate_with_first: rate(missed, selected),
+            hit_rate: hits.percent(),
+            hit_rate_with_first: 100.0 - 100.0 * missed as f64 / hits.selected as f64,
             misses: missed,
             rows_copied: missed,
             bytes_copied: missed * row_bytes as u64,
@@ -188,32 +189,34 @@ impl Report {
             pool_bytes: engine.pool().bytes(),
             file,
             disturbance: tally.watch.stop(trace.steps, [plan.spread()]),
-            bytes_selected: selected * row_bytes as u64,
-        }
+            bytes_selected: hits.selected * row_bytes as u64,
+            bytes_without_repeats: (once.selected - once.hits) * row_bytes as u64,
+        })
     }
 
     /// Returns the page: whether every row is right and how many are copied, the times, and what was assumed.
-    pub fn page(&self, trace: &str) -> Page {
+    pub fn page(&self, trace: &str, warning: Option<String>) -> Page {
         let mut page = Page::default();
+        warning.iter().for_each(|warning| page.text(warning));
         let (g, m) = (&self.geometry, &self.memory);
         let Self { machine, copier, pages, rows_copied, verified_rows, wrong_rows, .. } = self;
         let rate = match self.hit_rate {
-            rate if rate.is_finite() => format!("{rate:.2} % of hits after the first step, "),
-            _ => String::new(),
+            Some(rate) => format!("{rate:.2} % of hits after the first step, "),
+            None => String::new(),
         };
+        let gathers = [self.bytes_selected, self.bytes_without_repeats];
         let fewer = match self.bytes_copied {
             0 => "no byte copied".to_owned(),
             copied => {
-                format!(
-                    "{} times fewer bytes",
-                    shown_ratio(self.bytes_selected as f64 / copied as f64)
-                )
+                beside_gathers("fewer bytes than", gathers.map(|all| all as f64 / copied as f64))
             }
         };
         page.text(format!("{verified_rows} rows right, {wrong_rows} wrong: {rate}{fewer}"));
-        let [copied, selected] =
-            [self.bytes_copied, self.bytes_selected].map(|n| output::bytes(n as usize));
-        page.text(format!("copied    {rows_copied} rows, {copied} in place of {selected}"));
+        let copied = output::bytes(self.bytes_copied as usize);
+        let [selected, once] = gathers.map(|n| output::bytes(n as usize));
+        page.text(format!(
+            "copied    {rows_copied} rows, {copied} in place of {selected} for every selected row, {once} without repeats"
+        ));
         let times = self.latency.iter().map(|(name, us)| {
             let name = name.trim_end_matches("_us");
             format!("{name} {:.1} us ({:.1} to {:.1}, p99 {:.1})", us.p50, us.p10, us.p90, us.p99)

@@ -8,6 +8,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use serde::Serialize;
 
 use super::deployment::Deployment;
+use crate::command::model::Model;
 use crate::disk::{Speeds, folder_on_disk, layout};
 
 /// The block of a disk whose speeds are given without one.
@@ -81,8 +82,8 @@ pub struct DiskTimes {
 impl Disk {
     /// Returns the disk of an option; measures it if the option does not say how fast it is.
     pub fn new(link: &Link, deployment: &Deployment) -> Result<Self> {
-        let Deployment { layers, indexers, requests, context, .. } = *deployment;
-        let format = &deployment.format;
+        let Deployment { context, ref model, .. } = *deployment;
+        let Model { layers, indexers, requests, ref format, .. } = *model;
         let plan = |block| layout([layers, indexers, context], format, block);
         let (speeds, folder, block) = match link {
             Link::Given(speeds, block) => (*speeds, None, *block),
@@ -125,7 +126,7 @@ impl Disk {
 fn block_of(folder: &Path, deployment: &Deployment) -> Result<usize> {
     let config = PoolConfig {
         file: Some(PoolFile::new(folder)),
-        ..PoolConfig::new(1, 1, deployment.format.clone())
+        ..PoolConfig::new(1, 1, deployment.model.format.clone())
     };
     Ok(HostPool::new(&config)?.disk_info().map_or(BLOCK, |info| info.block))
 }

@@ -22,8 +22,10 @@ pub struct Report {
     pub model: Option<Model>,
     /// What disturbed the measurement of matching; null if it was not measured.
     pub disturbance: Option<Disturbance>,
-    /// A step that copies every row that it selects.
+    /// A step that copies every row that each token selects.
     pub no_buffer: Option<Copies>,
+    /// A step that copies each row once, whichever tokens select it.
+    pub no_repeats: Option<Copies>,
     /// The measured S in ascending order.
     pub points: Vec<Point>,
     pub wish: Wish,

@@ -1,29 +1,32 @@
 //! The figures of `avsg size` as a page and as a chart.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
 use super::disk::Disk;
-use super::report::{Copies, Point, Report, Wish};
+use super::report::{Copies, Point, Report};
 use super::time::{Model, Times};
-use crate::baseline::{LRU, NO_BUFFER};
-use crate::command::output::{Cell, Page, Table, bytes, count, shown_ratio};
+use crate::baseline::{LRU, NO_BUFFER, NO_REPEATS};
+use crate::command::output::{Cell, Page, Table, beside_gathers, bytes, count, short};
 use crate::disk::Speeds;
-use crate::draw::{self, Series};
+use crate::draw;
 
 /// Returns the page: the recommended S, a row for each S, and what was assumed.
 pub fn page(report: &Report) -> Page {
     let mut page = Page::default();
     let chosen = report.recommended.as_ref();
     let at = chosen.and_then(|best| report.points.iter().position(|p| p.slots == best.slots));
-    match (at, &report.no_buffer) {
-        (Some(at), Some(all)) => {
-            page.text(verdict(report, &report.points[at], all));
+    report.taken.warning.iter().for_each(|warning| page.text(warning));
+    match (at, [&report.no_buffer, &report.no_repeats]) {
+        (Some(at), [Some(every), Some(once)]) => {
+            page.text(verdict(report, &report.points[at], [every, once]));
             page.table(&table(report));
             page.text(format!("why       {}", reason(report, at)));
         }
-        (_, None) => page.text("No step after the first selects an id, so there is no hit rate."),
+        (_, [None, _] | [_, None]) => {
+            page.text("No step after the first selects an id, so there is no hit rate.")
+        }
         (None, _) => {
             page.text(unmet(report));
             page.table(&table(report));
@@ -43,13 +46,14 @@ pub fn page(report: &Report) -> Page {
     page
 }
 
-/// Returns the answer: S, its rule, and what they gain.
-fn verdict(report: &Report, point: &Point, all: &Copies) -> String {
+/// Returns the answer: S, its rule, and what they gain beside the gathers without a buffer.
+fn verdict(report: &Report, point: &Point, gathers: [&Copies; 2]) -> String {
     let Point { slots, lifetime, hit_rate, .. } = point;
     let copied = point.copies.as_ref().map_or(0.0, |copies| copies.bytes_per_step);
-    let fewer = match all.bytes_per_step / copied {
-        ratio if ratio.is_finite() => format!("{} times fewer bytes", shown_ratio(ratio)),
-        _ => "no byte copied".to_owned(),
+    let fewer = if copied > 0.0 {
+        beside_gathers("fewer bytes than", gathers.map(|gather| gather.bytes_per_step / copied))
+    } else {
+        "no byte copied".to_owned()
     };
     let worst = point.worst.as_ref();
     let worst = worst.map(|w| format!(" ({:.2} % in the worst, {})", w.hit_rate, w.trace));
@@ -58,34 +62,44 @@ fn verdict(report: &Report, point: &Point, all: &Copies) -> String {
         let of = |times: Times| times.deciding().0;
         let ms = ranged(of(times), range.map(|range| range.map(of)));
         let place = if times.disk.is_some() { " with rows on the disk" } else { "" };
-        let speed_up = shown_ratio(times.deciding().1);
-        format!(", {ms} ms per token{place}, {speed_up} times as fast as no buffer")
+        let faster = gathers.map(|gather| gather.times.map_or(f64::NAN, of) / of(times));
+        format!(
+            "; {ms} {} per token{place}, {}",
+            milliseconds(report),
+            beside_gathers("as fast as", faster)
+        )
     });
     format!(
-        "take S = {slots}, {lifetime}: {:.2} % of hits{}, {fewer}{}, in {} of device memory for {} and {}",
+        "take S = {slots}, {lifetime}: {:.2} % of hits{}, {fewer}{}; {} of device memory for {} and {}",
         hit_rate.unwrap_or_default(),
         worst.unwrap_or_default(),
         times.unwrap_or_default(),
         bytes(point.device_bytes),
-        count(report.deployment.layers, "layer"),
-        count(report.deployment.requests, "request")
+        count(report.deployment.model.layers, "layer"),
+        count(report.deployment.model.requests, "request")
     )
 }
 
 /// Returns the deployment in words, with the options that change it.
 fn deployed(report: &Report) -> String {
-    let d = &report.deployment;
+    let (d, m) = (&report.deployment, &report.deployment.model);
     let each = if report.traces > 1 { "the mean of the traces" } else { "the trace" };
     format!(
         "{} (--layers), {} (--indexers), {} (--requests), all like {each}; {} of context (--context) in rows of {} bytes \
-         (--row-bytes): {} in the host pool",
-        count(d.layers, "layer"),
-        count(d.indexers, "indexer"),
-        count(d.requests, "request"),
+         (--row-bytes): {} in the host pool; 1 MB is 10^6 bytes",
+        count(m.layers, "layer"),
+        count(m.indexers, "indexer"),
+        count(m.requests, "request"),
         count(d.context, "token"),
-        d.row_bytes,
+        m.row_bytes,
         bytes(d.host_bytes)
     )
+}
+
+/// Returns the unit of times, with what they are times of.
+fn milliseconds(report: &Report) -> &'static str {
+    let is_whole = report.model.as_ref().is_some_and(|model| model.step_ms.is_some());
+    if is_whole { "ms" } else { "ms of KV offload" }
 }
 
 /// A column of times, of which some need a disk.
@@ -94,9 +108,9 @@ type Column = (&'static str, fn(&Times) -> Option<f64>);
 /// Returns what a step copies, the memory, and the times by the model at each S.
 fn table(report: &Report) -> Table {
     const TIMES: [Column; 4] = [
-        ("ms per token", |times| Some(times.tpot_ms)),
+        ("MS per token", |times| Some(times.tpot_ms)),
         ("speed-up", |times| Some(times.speed_up)),
-        ("disk: ms per token", |times| Some(times.disk?.tpot_ms)),
+        ("disk: MS per token", |times| Some(times.disk?.tpot_ms)),
         ("disk: speed-up", |times| Some(times.disk?.speed_up)),
     ];
     let shown = match &report.model {
@@ -104,7 +118,8 @@ fn table(report: &Report) -> Table {
         Some(model) => 2 + 2 * usize::from(model.disk.is_some()),
     };
     let columns = ["S", "rule", "hits, %", "copied per step", "device memory"].into_iter();
-    let mut table = Table::new(columns.chain(TIMES[..shown].iter().map(|(name, _)| *name)));
+    let times = TIMES[..shown].iter().map(|(name, _)| name.replace("MS", milliseconds(report)));
+    let mut table = Table::new(columns.map(str::to_owned).chain(times));
     let mut add = |first: [Cell; 3], copies: &Option<Copies>, device: Cell| {
         let copied = copies.as_ref().map(|copies| bytes(copies.bytes_per_step as usize));
         let times = copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
@@ -120,7 +135,9 @@ fn table(report: &Report) -> Table {
             first.into_iter().chain([copied, device]).chain(TIMES[..shown].iter().map(cell)),
         );
     };
-    add([Cell::none(), NO_BUFFER.into(), Cell::none()], &report.no_buffer, Cell::none());
+    for (gather, copies) in [(NO_BUFFER, &report.no_buffer), (NO_REPEATS, &report.no_repeats)] {
+        add([Cell::none(), gather.into(), Cell::none()], copies, Cell::none());
+    }
     for point in &report.points {
         let rate = point.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2));
         let first = [point.slots.into(), (&point.lifetime).into(), rate];
@@ -158,21 +175,11 @@ fn described(disk: &Disk) -> String {
     )
 }
 
-/// Formats a number with three digits or more: 0.012, 1.23, 12.3, 123.
-fn short(value: f64) -> String {
-    match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v if v >= 1.0 => format!("{v:.2}"),
-        v => format!("{v:.3}"),
-    }
-}
-
 /// Returns the model as a formula with its numbers.
 fn formula(report: &Report, model: &Model) -> String {
     let (rest, alone) = match model.step_ms {
         Some(ms) => (format!("{ms} ms of the step + "), ""),
-        None => (String::new(), ", of the KV offload alone (--step-ms adds the rest of a step)"),
+        None => (String::new(), " (--step-ms adds the rest of a step)"),
     };
     let matching = match model.match_us {
         Some(us) => format!("{us} us as given"),
@@ -190,9 +197,11 @@ fn formula(report: &Report, model: &Model) -> String {
         false => format!("{} GB/s", model.link_gbs),
     };
     format!(
-        "ms per token = ({rest}matching + copied bytes / {link}) / {:.2} tokens per step{alone}; matching of a token with \
+        "{} per token = ({rest}matching + copied bytes / {link}) / {:.2} tokens per step{alone}; matching of a token with \
          K = {}: {matching}; each request matches on a core of its own",
-        model.accepted, report.taken.k
+        milliseconds(report),
+        model.accepted,
+        report.taken.k
     )
 }
 
@@ -204,9 +213,9 @@ fn reason(report: &Report, at: usize) -> String {
     let wish = &report.wish;
     let mut words = match pays {
         _ if wish.hit_rate.is_some() || wish.tpot_ms.is_some() => {
-            format!("the least measured S with {}", wished(wish))
+            format!("the least measured S with {}", wished(report))
         }
-        _ if wish.device_bytes.is_some() => format!("no S copies less with {}", wished(wish)),
+        _ if wish.device_bytes.is_some() => format!("no S copies less with {}", wished(report)),
         true => "the last S that pays: it divides the copies by at least as much as it multiplies the slots".to_owned(),
         false if report.points.len() == 1 => "the only measured S".to_owned(),
         false => "no larger S pays: none divides the copies by as much as it multiplies the slots".to_owned(),
@@ -215,12 +224,12 @@ fn reason(report: &Report, at: usize) -> String {
     let left_out = || report.points[at..].windows(2).any(|pair| pair[1].pays(&pair[0]));
     if point.device_bytes >= context {
         words += &format!("; but it takes at least as much device memory as {rows}");
-    } else if wished(wish).is_empty() && left_out() {
+    } else if wished(report).is_empty() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
-    let times = point.copies.as_ref().and_then(|copies| copies.times);
-    if times.is_some_and(|times| times.deciding().1 < 1.0) {
-        words += "; but no buffer is faster, because matching takes longer than what it saves";
+    let ms = |copies: &Option<Copies>| Some(copies.as_ref()?.times?.deciding().0);
+    if ms(&point.copies) > ms(&report.no_repeats) {
+        words += "; but a gather without repeats is faster, because matching takes longer than what it saves";
     }
     words
 }
@@ -232,32 +241,35 @@ fn unmet(report: &Report) -> String {
     let least = times.map(|times| times.deciding().0).fold(f64::INFINITY, f64::min);
     let mut nearest = vec![format!("the most is {most:.2} % of hits")];
     if report.wish.tpot_ms.is_some() {
-        nearest.push(format!("the least time is {} ms per token", short(least)));
+        nearest.push(format!(
+            "the least time is {} {} per token",
+            short(least),
+            milliseconds(report)
+        ));
     }
     if let (Some(_), Some(point)) = (report.wish.device_bytes, report.points.first()) {
         let Point { slots, device_bytes, .. } = point;
         nearest
             .push(format!("the least S, {slots}, takes {} of device memory", bytes(*device_bytes)));
     }
-    format!("take none: no measured S has {}; {}", wished(&report.wish), nearest.join(", "))
+    format!("take none: no measured S has {}; {}", wished(report), nearest.join(", "))
 }
 
-fn wished(wish: &Wish) -> String {
+fn wished(report: &Report) -> String {
+    let wish = &report.wish;
     let hits = wish.hit_rate.map(|rate| format!("{rate} % of hits"));
-    let time = wish.tpot_ms.map(|ms| format!("at most {ms} ms per token"));
+    let time = wish.tpot_ms.map(|ms| format!("at most {ms} {} per token", milliseconds(report)));
     let memory =
         wish.device_bytes.map(|n| format!("at most {} of device memory", bytes(n as usize)));
     hits.into_iter().chain(time).chain(memory).collect::<Vec<_>>().join(" and ")
 }
 
-/// Draws the measured hit rates, those of exact LRU, and the recommended S.
-pub fn chart(folder: &Path, report: &Report) -> Result<()> {
-    let series = |name: &str, is_curve, rate: fn(&Point) -> Option<f64>| {
-        let points = report.points.iter().filter_map(|p| Some((f64::from(p.slots), rate(p)?)));
-        Series { name: name.to_owned(), is_curve, points: points.collect() }
-    };
-    let series = [series(LRU, true, |p| p.lru_hit_rate), series("AVSG", false, |p| p.hit_rate)];
+/// Draws the measured hit rates with their rules, those of exact LRU, and the recommended S.
+pub fn chart(folder: &Path, report: &Report) -> Result<PathBuf> {
+    let at = |p: &Point, rate: Option<f64>| Some((f64::from(p.slots), rate?));
+    let lru = report.points.iter().filter_map(|p| at(p, p.lru_hit_rate)).collect();
+    let own = report.points.iter().filter_map(|p| Some((&p.lifetime[..], at(p, p.hit_rate)?)));
     let subject = report.taken.words(true);
     let chosen = report.recommended.as_ref().map(|best| best.slots);
-    Ok(draw::hit_rates(&folder.join("size-hit-rate.svg"), &subject, &series, chosen)?)
+    draw::hit_rates(folder.join("size-hit-rate.svg"), &subject, &[(LRU, lru)], own, chosen)
 }

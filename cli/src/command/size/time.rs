@@ -142,8 +142,12 @@ impl TimeOptions {
         let link_gbs = match self.link_gbs {
             Some(given) => given,
             None => {
-                let rows = COPIED_BYTES.div_ceil(deployment.row_bytes);
-                measure_copy(rows, deployment.row_bytes, Copier::for_rows(deployment.row_bytes))?
+                let rows = COPIED_BYTES.div_ceil(deployment.model.row_bytes);
+                measure_copy(
+                    rows,
+                    deployment.model.row_bytes,
+                    Copier::for_rows(deployment.model.row_bytes),
+                )?
             }
         };
         Ok(Some(Model {
@@ -156,7 +160,7 @@ impl TimeOptions {
             match_us: self.match_us,
             machine: machine.name(),
             tokens: trace.tokens,
-            indexers: deployment.indexers,
+            indexers: deployment.model.indexers,
             all: (all, deployment.bytes(all)),
         }))
     }

@@ -54,12 +54,24 @@ fn a_page_says_what_the_axes_were_taken_for_and_how_to_say_otherwise() {
         json(&format!("{line} {options}"))["taken"].as_str().expect("text").to_owned()
     };
     has(&words(&text(&line)), &[&taken("")]);
-    let (request, layer) = ("one request (--request N)", "one layer (--layer N or all)");
+    let (request, layer) = ("one request (--request N or all)", "one layer (--layer N or all)");
+    // Nothing but an option tells whether the two rows of a step are one request's.
+    let warning =
+        "warning   the 2 rows of a step are taken for tokens of one request (N_q = 2): --tokens 2";
+    for command in ["size", "compare", "replay"] {
+        let line = line.replacen("size", command, 1);
+        assert!(text(&line).starts_with(warning), "{line}");
+        for options in ["--tokens 2", "--request 0", "--mtp0"] {
+            assert!(!text(&format!("{line} {options}")).contains("warning"), "{line} {options}");
+        }
+    }
+    assert!(!text("size LLAMA").contains("warning"), "`stable` counts tokens of one request");
     for (options, request, layer, tokens) in [
         ("", request, layer, "2 = tokens of one request in a step (N_q)"),
         ("--mtp0", request, layer, "each token as a step (--mtp0)"),
         ("--layer 1", request, "layer 1", "one token per step"),
         ("--layer all", request, "all 2 layers", "one token per step"),
+        ("--request all", "all 2 requests", layer, "one token per step"),
         ("--request 0", "request 0", layer, "one token per step"),
     ] {
         assert_eq!(taken(options), format!("{request}, {layer}, K 64, {tokens}"));

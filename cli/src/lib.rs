@@ -10,4 +10,4 @@ pub mod draw;
 pub mod program;
 
 pub use avsg_measure::{baseline, npz, output_file, synth, trace};
-use avsg_measure::{checks, contenders, stats, throughput};
+use avsg_measure::{checks, contenders, stats, throughput, turns};

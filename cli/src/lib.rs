@@ -14,4 +14,4 @@ mod quantity;
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AVSG_COMMIT"));
 
 pub use avsg_measure::{baseline, npz, output_file, synth, trace};
-use avsg_measure::{checks, contenders, stats, throughput};
+use avsg_measure::{checks, contenders, stats, throughput, turns};

@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
 use crate::stats::us_since;
+use crate::turns::Contender;
 
 /// Bytes of a pool's row where no row is copied.
 const SHORT_ROW: usize = 8;
@@ -42,47 +43,32 @@ pub struct Sizes {
     pub row_bytes: Option<usize>,
 }
 
-/// A step with the ids `[B, N_q, K]`, which adds the microseconds of each part to the times of that part.
-type Step = Box<dyn FnMut(&[i32], &mut [Vec<f64>]) -> Result<()>>;
-
-/// A contender. Every layer selects the same ids from rows and buffers of its own.
-pub struct Contender {
-    /// The names of the parts of its steps.
-    pub parts: Vec<&'static str>,
+/// A contender, whose steps have the ids `[B, N_q, K]`. Every layer selects the same ids from rows and buffers of
+/// its own.
+pub struct Entry {
+    /// The number of its layers.
+    pub layers: usize,
     /// The number of its buffers, one for each table.
     pub buffers: usize,
-    /// Does a step.
-    pub step: Step,
+    /// Does the steps.
+    pub contender: Contender<'static>,
 }
 
-impl Contender {
+impl Entry {
     /// Returns the contender whose steps are those of a server.
-    pub fn server(server: &Shared) -> Self {
-        let (parts, buffers) = (server.borrow().parts(), server.borrow().engine.config().tables());
+    pub fn server(name: &str, server: &Shared) -> Self {
+        let of = server.borrow();
+        let (layers, parts, buffers) = (of.layers.concat().len(), of.parts(), of.tables());
         let server = Rc::clone(server);
-        let step = move |ids: &[i32], times: &mut [Vec<f64>]| server.borrow_mut().step(ids, times);
-        Self { parts, buffers, step: Box::new(step) }
-    }
-
-    /// Returns a contender whose steps do some work as a whole.
-    fn of_one_part(
-        part: &'static str,
-        buffers: usize,
-        mut work: impl FnMut(&[i32]) -> Result<()> + 'static,
-    ) -> Self {
-        let step = move |ids: &[i32], times: &mut [Vec<f64>]| {
-            let start = Instant::now();
-            work(ids)?;
-            times[0].push(us_since(start));
-            Ok(())
-        };
-        Self { parts: vec![part], buffers, step: Box::new(step) }
+        let step = move |ids: &[i32], us: &mut [f64]| server.borrow_mut().step(ids, us);
+        let contender = Contender { parts, ..Contender::new(name, step) };
+        Self { layers, buffers, contender }
     }
 
     /// Returns a loop that reads one word of each line of a server's tables, in order.
-    pub fn read_tables(server: &Shared) -> Self {
-        let (buffers, server) = (server.borrow().engine.config().tables(), Rc::clone(server));
-        Self::of_one_part("a loop that reads the tables in order", buffers, move |_| {
+    pub fn read_tables(sizes: &Sizes, server: &Shared) -> Self {
+        let (buffers, server) = (server.borrow().tables(), Rc::clone(server));
+        let work = move |_: &[i32]| {
             let Server { engine, .. } = &mut *server.borrow_mut();
             let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
             for indexer in 0..indexers {
@@ -92,7 +78,9 @@ impl Contender {
                 }
             }
             Ok(())
-        })
+        };
+        let contender = Contender::timed("a loop that reads the tables in order", work);
+        Self { layers: sizes.layers, buffers, contender }
     }
 
     /// Returns a loop on as many threads as a server has that copies every selected row of `bytes` bytes of
@@ -122,7 +110,8 @@ impl Contender {
             }
             Ok(())
         };
-        Ok(Self::of_one_part("a loop that copies every selected row", 0, work))
+        let contender = Contender::timed("a loop that copies every selected row", work);
+        Ok(Self { layers: sizes.layers, buffers: 0, contender })
     }
 
     /// Returns vLLM-Ascend's planner: every token has a buffer of `slots` slots of its own for each indexer.
@@ -138,7 +127,8 @@ impl Contender {
             }
             Ok(())
         };
-        Ok(Self::of_one_part("lru_resident_compact", rows * indexers, work))
+        let contender = Contender::timed("lru_resident_compact", work);
+        Ok(Self { layers: sizes.layers, buffers: rows * indexers, contender })
     }
 }
 
@@ -154,6 +144,8 @@ pub struct Server {
     copies: bool,
     /// Whether the next transfers are one call for all layers of an indexer.
     one_call: bool,
+    /// Rows that missed in a layer of each step.
+    misses: Vec<usize>,
 }
 
 impl Server {
@@ -173,7 +165,7 @@ impl Server {
         let engine = Engine::new(config, pool)?;
         let plan = engine.new_plan(batch.rows(), states)?;
         let copies = sizes.row_bytes.is_some();
-        Ok(Self { plan, engine, batch, layers, copies, one_call: false })
+        Ok(Self { plan, engine, batch, layers, copies, one_call: false, misses: Vec::new() })
     }
 
     /// Returns the name of the vector machine that runs the kernels.
@@ -181,16 +173,21 @@ impl Server {
         self.engine.machine().unwrap_or("none")
     }
 
-    /// Returns the rows that missed in a layer of the last step.
-    pub fn misses(&self) -> usize {
-        self.plan.total_misses()
+    /// Returns the mean of the rows that missed in a layer of a step, without the first `steps` steps.
+    pub fn misses_after(&self, steps: usize) -> f64 {
+        let misses = &self.misses[steps..];
+        misses.iter().sum::<usize>() as f64 / misses.len() as f64
+    }
+
+    fn tables(&self) -> usize {
+        self.engine.config().tables()
     }
 
     fn shares_indexers(&self) -> bool {
         self.layers.iter().any(|layers| layers.len() > 1)
     }
 
-    fn step(&mut self, ids: &[i32], times: &mut [Vec<f64>]) -> Result<()> {
+    fn step(&mut self, ids: &[i32], us: &mut [f64]) -> Result<()> {
         let (mut plans, mut transfers) = (0.0, 0.0);
         for (indexer, layers) in self.layers.iter().enumerate() {
             let batch = Batch { ids, indexer, ..self.batch.batch() };
@@ -210,10 +207,11 @@ impl Server {
             }
             transfers += us_since(start);
         }
-        times[0].push(plans);
+        us[0] = plans;
         if self.copies {
-            times[1 + usize::from(self.one_call)].push(transfers);
+            us[1 + usize::from(self.one_call)] = transfers;
         }
+        self.misses.push(self.plan.total_misses());
         self.one_call = !self.one_call && self.shares_indexers();
         Ok(())
     }

@@ -12,3 +12,4 @@ pub mod stats;
 pub mod synth;
 pub mod throughput;
 pub mod trace;
+pub mod turns;

@@ -1,8 +1,7 @@
-//! Summaries of times, and contenders that run in turns.
+//! Summaries of times.
 
 use std::time::Instant;
 
-use anyhow::Result;
 use serde::Serialize;
 
 /// Percentiles of a list of times, in the unit of the times.
@@ -44,24 +43,6 @@ pub fn summary(times: &mut [f64]) -> Summary {
 /// Returns the microseconds since an instant.
 pub fn us_since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e6
-}
-
-/// Runs `turn(round, contender, times)` for every contender in every round, and summarises the times that
-/// each contender added. The first contender of a round loads what all of them read into the caches, so
-/// the first one rotates.
-pub fn in_turns(
-    rounds: usize,
-    contenders: usize,
-    mut turn: impl FnMut(usize, usize, &mut Vec<f64>) -> Result<()>,
-) -> Result<Vec<Summary>> {
-    let mut times = vec![Vec::new(); contenders];
-    for round in 0..rounds {
-        for at in 0..contenders {
-            let contender = (round + at) % contenders;
-            turn(round, contender, &mut times[contender])?;
-        }
-    }
-    Ok(times.iter_mut().map(|times| summary(times)).collect())
 }
 
 #[cfg(test)]

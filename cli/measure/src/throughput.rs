@@ -1,5 +1,7 @@
 //! The throughput of the engine's transfer, beside plain copy loops over rows of the same size.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::iter::Cycle;
 use std::slice::ChunksExact;
 use std::thread;
@@ -13,7 +15,8 @@ use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
-use crate::stats::{Summary, in_turns, us_since};
+use crate::stats::{Summary, us_since};
+use crate::turns::{Contender, Turns};
 use avsg_testkit::batch::OwnedBatch;
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
@@ -144,26 +147,44 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
     let threads = engine.threads().unwrap_or(1);
     let workers = WorkerPool::new(&WorkerConfig::new(threads))?;
-    let summaries = in_turns(repeats, LOOPS.len() + 1, |_, contender, times| {
-        // Each contender copies other rows, so that the last one's rows are not in its cache.
-        batches.plan(engine, &mut plan)?;
+    let cold = RefCell::new((engine, &mut batches, &mut plan));
+    // Each contender copies other rows, so that the last one's rows are not in its cache.
+    let next = || -> Result<_> {
+        let mut cold = cold.borrow_mut();
+        let (engine, batches, plan) = &mut *cold;
+        batches.plan(engine, plan)?;
         thread::sleep(PAUSE);
-        times.push(if contender == LOOPS.len() {
-            engine.transfer(&mut wake_up, 0, None)?;
-            let start = Instant::now();
-            engine.transfer(&mut plan, 0, None)?;
-            us_since(start)
-        } else {
-            let copies = Copies::new(engine, &plan, batches.first())?;
+        Ok(cold)
+    };
+    let (next, workers) = (&next, &workers);
+    let in_loop = |copier: Copier| {
+        Contender::new("", move |_, us| {
+            let cold = next()?;
+            let (engine, batches, plan) = &*cold;
+            let copies = Copies::new(engine, plan, batches.first())?;
             let wake = Stage { pieces: cores, run: &|_, _| () };
             workers.launch(u64::MAX, None, Some(wake))?;
             let start = Instant::now();
-            let copy = |core, _| copies.copy(LOOPS[contender], bytes, core, cores);
+            let copy = |core, _| copies.copy(copier, bytes, core, cores);
             workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
-            us_since(start)
-        });
+            us[0] = us_since(start);
+            Ok(())
+        })
+    };
+    let mut contenders: Vec<Contender<'_>> = LOOPS.into_iter().map(in_loop).collect();
+    contenders.push(Contender::new("", |_, us| {
+        let mut cold = next()?;
+        let (engine, _, plan) = &mut *cold;
+        engine.transfer(&mut wake_up, 0, None)?;
+        let start = Instant::now();
+        engine.transfer(plan, 0, None)?;
+        us[0] = us_since(start);
         Ok(())
-    })?;
+    }));
+    let turns = Turns { warm_up: 0, steps: repeats, turn: 1, settle: 0 };
+    let summaries = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
+    drop(contenders);
+    let (engine, _, plan) = cold.into_inner();
     let rows = plan.total_misses();
     let rate = |summary: &Summary| (rows * bytes) as f64 / summary.p10 / 1e3;
     let rates: Vec<f64> = summaries.iter().map(rate).collect();

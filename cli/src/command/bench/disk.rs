@@ -2,8 +2,8 @@
 
 mod show;
 mod stage_two;
-mod turns;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
@@ -17,9 +17,15 @@ use crate::checks::{at_least_1, in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions};
 use crate::disk::{EveryRow, Mapped, Operator, Records, Setting, direct, folder_on_disk};
+use crate::stats::Summary;
 use crate::trace::Trace;
+use crate::turns::{Contender, Turns};
 use stage_two::StageTwo;
-use turns::{Row, WARM_UP};
+
+/// Steps before the timed ones, which fill the buffer and the page cache.
+const WARM_UP: usize = 40;
+/// Steps of a setting before the next one takes its turn.
+const TURN: usize = 20;
 
 #[derive(Args, Debug)]
 #[command(
@@ -71,6 +77,21 @@ struct Report {
     settings: Vec<Row>,
     stage_two: StageTwo,
     disturbance: Disturbance,
+}
+
+/// Means of counts and percentiles of times over the timed steps. Wrong rows are those of all steps.
+#[derive(Serialize)]
+struct Row {
+    setting: &'static str,
+    reads_per_step: f64,
+    bytes_per_step: f64,
+    /// The median.
+    step_us: f64,
+    step_p99_us: f64,
+    wrong_rows: usize,
+    memory_bytes: usize,
+    #[serde(skip)]
+    spread: f64,
 }
 
 /// AVSG's file.
@@ -133,7 +154,15 @@ fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
     let watch = Watch::start();
     let settings: [(&str, &mut dyn Setting); 3] =
         [("every row", &mut every_row), ("mapped", &mut mapped), ("AVSG", &mut operator)];
-    let rows = turns::take(settings, trace, &bar)?;
+    let mut settings =
+        settings.map(|(name, setting)| Tally { name, setting, reads: Vec::new(), wrong_rows: 0 });
+    let mut contenders: Vec<_> = settings.iter_mut().map(Tally::contender).collect();
+    let turns = Turns { warm_up: WARM_UP, steps: timed, turn: TURN, settle: 0 };
+    let ids = |step| Cow::Borrowed(trace.row(step, 0));
+    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?.concat();
+    drop(contenders);
+    let rows: Vec<Row> =
+        settings.iter().zip(times).map(|(tally, times)| tally.row(times)).collect();
     drop(bar);
     let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
     let stage_two = stage_two::measure(&mut operator, &padded_file, padded, trace.k)?;
@@ -150,4 +179,40 @@ fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
         stage_two,
         disturbance,
     })
+}
+
+/// A setting, and counts of its steps.
+struct Tally<'a> {
+    name: &'static str,
+    setting: &'a mut dyn Setting,
+    /// Reads and bytes of each step.
+    reads: Vec<[usize; 2]>,
+    wrong_rows: usize,
+}
+
+impl Tally<'_> {
+    fn contender(&mut self) -> Contender<'_> {
+        Contender::new(self.name, |ids, us| {
+            let step = self.setting.step(ids)?;
+            us[0] = step.us;
+            self.reads.push([step.reads, step.bytes]);
+            self.wrong_rows += step.wrong_rows;
+            Ok(())
+        })
+    }
+
+    fn row(&self, times: Summary) -> Row {
+        let timed = &self.reads[WARM_UP..];
+        let sum = |at: usize| timed.iter().map(|n| n[at]).sum::<usize>() as f64;
+        Row {
+            setting: self.name,
+            reads_per_step: sum(0) / timed.len() as f64,
+            bytes_per_step: sum(1) / timed.len() as f64,
+            step_us: times.p50,
+            step_p99_us: times.p99,
+            wrong_rows: self.wrong_rows,
+            memory_bytes: self.setting.memory_bytes(),
+            spread: times.spread(),
+        }
+    }
 }

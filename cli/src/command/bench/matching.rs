@@ -1,5 +1,6 @@
 //! `avsg bench match` measures the time of Stage One beside other ways to match, on the same steps.
 
+use std::borrow::Cow;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -20,13 +21,14 @@ use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{TableOptions, machine};
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
 use crate::command::recommended::with_other_rule;
-use crate::stats::{in_turns, summary, us_since};
+use crate::stats::us_since;
+use crate::turns::{Contender, Turns};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
 const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
-const BLOCK: usize = 25;
+const TURN: usize = 25;
 
 #[derive(Args, Debug)]
 #[command(
@@ -84,16 +86,9 @@ struct Row {
     hit_rate: Option<f64>,
 }
 
-/// Gives each id of one token a slot and lists the misses, and then does what the misses need not wait for.
-/// Returns the microseconds of both.
-type Step = Box<dyn FnMut(&[i32]) -> [f64; 2]>;
-
-/// A contender and its name; the operator also has its geometry.
-struct Entry {
-    what: String,
-    params: Option<Params>,
-    step: Step,
-}
+/// A contender; the operator also has its geometry. A step gives each id of one token a slot and lists the misses,
+/// and then, in a part of its own, learns from the step if its rule is learned.
+type Entry = (Option<Params>, Contender<'static>);
 
 fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -108,19 +103,23 @@ impl Options {
         let other_rule = self.table.is_rule_open().then(|| with_other_rule(params));
         let own = |what: &str, params: &Params, machine| -> Result<Entry> {
             let mut table = StandaloneTable::new(params)?;
-            let step = move |ids: &[i32]| {
-                let us = timed(|| _ = black_box(table.stage_one(machine, ids, 1, -1)));
-                [us, timed(|| table.learn())]
+            let learns = params.lifetime == Lifetime::Learned;
+            let step = move |ids: &[i32], us: &mut [f64]| {
+                us[0] = timed(|| _ = black_box(table.stage_one(machine, black_box(ids), 1, -1)));
+                if learns {
+                    us[1] = timed(|| table.learn());
+                }
+                Ok(())
             };
-            let what = format!("AVSG, {}{what}", params.lifetime);
-            Ok(Entry { what, params: Some(*params), step: Box::new(step) })
+            let name = format!("AVSG, {}{what}", params.lifetime);
+            let parts = vec!["", "learning"];
+            Ok((Some(*params), Contender { parts, ..Contender::new(name, step) }))
         };
         let machine = Machine::find(self.machine)?;
         let mut all = vec![own("", &params, machine)?];
         all.extend(other_rule.map(|params| own("", &params, machine)).transpose()?);
         let emu = Machine::find(MachineChoice::Emu)?;
-        let slow = own(", one lane at a time", &params, emu)?;
-        all.push(Entry { params: None, ..slow });
+        all.push((None, own(", one lane at a time", &params, emu)?.1));
         let slots = self.slots as usize;
         all.push(other("the same table for a scalar core", ScalarTable::new(slots)?, k));
         all.push(other("the step before, by sort and merge", PreviousStep::new(k)?, k));
@@ -131,11 +130,11 @@ impl Options {
 fn other(what: &str, mut matcher: impl Matcher + 'static, k: usize) -> Entry {
     let (mut slots, mut misses) = (vec![-1; k], Vec::with_capacity(k));
     let step = move |ids: &[i32]| {
-        let us = timed(|| matcher.step(ids, &mut slots, &mut misses));
+        matcher.step(black_box(ids), &mut slots, &mut misses);
         black_box((&slots, &misses));
-        [us, 0.0]
+        Ok(())
     };
-    Entry { what: what.to_owned(), params: None, step: Box::new(step) }
+    (None, Contender::timed(what, step))
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -162,32 +161,23 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.write(&report, || page(&report))
 }
 
-fn measure(trace: &Trace, mut entries: Vec<Entry>) -> Result<Vec<Row>> {
-    let mut learning = vec![Vec::new(); entries.len()];
-    let rounds = trace.steps.div_ceil(BLOCK);
-    let bar = output::progress(rounds * entries.len(), "match");
-    let summaries = in_turns(rounds, entries.len(), |round, at, times| {
-        for step in (round * BLOCK..trace.steps).take(BLOCK) {
-            let [us, learn_us] = (entries[at].step)(black_box(trace.row(step, 0)));
-            if step >= WARM_UP {
-                times.push(us);
-                learning[at].push(learn_us);
-            }
-        }
-        bar.inc(1);
-        Ok(())
-    })?;
+fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<Row>> {
+    let turns = Turns { warm_up: WARM_UP, steps: trace.steps - WARM_UP, turn: TURN, settle: 0 };
+    let bar = output::progress(trace.steps, "match");
+    let (params, mut contenders): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    let ids = |step| Cow::Borrowed(trace.row(step, 0));
+    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
     let machine = Machine::find(MachineChoice::Auto)?;
-    let rows = entries.into_iter().zip(summaries).zip(&mut learning);
-    rows.map(|((Entry { what, params, .. }, times), learning)| {
+    let rows = contenders.into_iter().zip(params).zip(times);
+    rows.map(|((contender, params), times)| {
         let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
         let hits = params.map(|p| count_operator_hits(trace, &p, machine)).transpose()?;
         Ok(Row {
-            what,
-            median_us: times.p50,
-            first_decile_us: times.p10,
-            ninth_decile_us: times.p90,
-            learn_us: learns.then(|| summary(learning).p50),
+            what: contender.name,
+            median_us: times[0].p50,
+            first_decile_us: times[0].p10,
+            ninth_decile_us: times[0].p90,
+            learn_us: learns.then(|| times[1].p50),
             hit_rate: hits.and_then(|hits| hits.percent()),
         })
     })

@@ -1,8 +1,9 @@
 //! `avsg bench step`: what a decode step costs a server with many layers and requests, whose tables and rows
 //! are outside of the caches.
 
-mod turns;
+mod ids;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,8 +16,10 @@ use avsg::pool::HostPool;
 use clap::Args;
 use serde::Serialize;
 
-use crate::contenders::{Contender, Server, Shared, Sizes};
-use turns::Entry;
+use crate::contenders::{Entry, Server, Shared, Sizes};
+use crate::stats::Summary;
+use crate::turns::{Contender, Turns};
+use ids::{HISTORY, Selections};
 
 use super::workload::Workload;
 use super::{Host, number, range, short};
@@ -94,8 +97,27 @@ struct Report {
     /// Rows that missed, for each layer of a step.
     misses_per_layer: f64,
     disturbance: Disturbance,
-    rows: Vec<turns::Row>,
+    rows: Vec<Row>,
 }
+
+/// The times of one part of a contender's steps.
+#[derive(Serialize)]
+struct Row {
+    what: String,
+    layers: usize,
+    /// Tables or buffers that the contender has.
+    buffers: usize,
+    /// Median time of a step, divided by layers and requests.
+    us_per_request: f64,
+    /// The same of the first decile and of the ninth.
+    us_first_decile: f64,
+    us_ninth_decile: f64,
+    /// Median time of a step.
+    step_us: f64,
+}
+
+/// The turns of the contenders. The tables are warm after eight steps.
+const TURNS: Turns = Turns { warm_up: 8, steps: 0, turn: 4, settle: 1 };
 
 impl Options {
     fn check(&self) -> Result<Sizes> {
@@ -130,8 +152,9 @@ fn fits(config: &Config, sizes: &Sizes) -> Result<bool> {
 pub fn run(options: &Options) -> Result<()> {
     let mut sizes = options.check()?;
     options.output.check(options.workload.path(), [])?;
-    let rows = turns::rows(options.steps, options.tokens);
-    let mut traces = options.workload.streams(options.requests, rows)?;
+    let mut turns = Turns { steps: options.steps, ..TURNS };
+    let length = HISTORY + turns.total() * options.tokens;
+    let mut traces = options.workload.streams(options.requests, length)?;
     if let Some(k) = options.k {
         traces = traces.iter().map(|trace| trace.take_k(k)).collect::<avsg::Result<_>>()?;
     }
@@ -145,11 +168,20 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let server = shared(config, &sizes)?;
     let kernels = server.borrow().machine().to_owned();
-    let mut entries = line_up(options, &sizes, &params, &server)?;
+    let entries = line_up(options, &sizes, &params, &server)?;
+    let selections = Selections::new(&traces, options.tokens, options.slots as usize);
+    turns.warm_up += selections.fills;
+    let bar = output::progress(turns.total(), "step");
     let watch = Watch::start();
-    let slots = options.slots as usize;
-    let (rows, misses_per_layer) =
-        turns::measure(&mut entries, &server, &traces, &sizes, options.steps, slots)?;
+    let (about, mut contenders): (Vec<_>, Vec<_>) =
+        entries.into_iter().map(|e| ((e.layers, e.buffers), e.contender)).unzip();
+    let ids = |step| Cow::Owned(selections.step(step));
+    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
+    drop(bar);
+    let misses_per_layer = server.borrow().misses_after(turns.warm_up);
+    let rows: Vec<Row> = (contenders.iter().zip(about).zip(&times))
+        .flat_map(|((contender, about), times)| rows(contender, about, times, sizes.requests))
+        .collect();
     let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
     let disturbance = watch.stop(options.steps, spreads);
     let report = Report {
@@ -167,6 +199,25 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.write(&report, || page(&report))
 }
 
+/// Returns the times of each part of a contender that has as many layers and buffers as `about` tells.
+fn rows<'a>(
+    Contender { name, parts, .. }: &'a Contender<'_>,
+    (layers, buffers): (usize, usize),
+    times: &'a [Summary],
+    requests: usize,
+) -> impl Iterator<Item = Row> + 'a {
+    let each = 1.0 / (layers * requests) as f64;
+    parts.iter().zip(times).map(move |(part, times)| Row {
+        what: if part.is_empty() { name.clone() } else { format!("{name}: {part}") },
+        layers,
+        buffers,
+        us_per_request: times.p50 * each,
+        us_first_decile: times.p10 * each,
+        us_ninth_decile: times.p90 * each,
+        step_us: times.p50,
+    })
+}
+
 fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
     Ok(Rc::new(RefCell::new(Server::new(config, sizes)?)))
 }
@@ -178,26 +229,21 @@ fn line_up(
     params: &Params,
     server: &Shared,
 ) -> Result<Vec<Entry>> {
-    let (all, k, slots) = (sizes.layers, params.k as usize, options.slots as usize);
-    let entry = |name, layers, contender| Entry { name, layers, contender };
+    let (k, slots) = (params.k as usize, options.slots as usize);
     let one = Sizes { layers: 1, indexers: 1, ..*sizes };
     let alone = shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
-    let mut entries = vec![
-        entry("AVSG", all, Contender::server(server)),
-        entry("AVSG", 1, Contender::server(&alone)),
-    ];
+    let mut entries = vec![Entry::server("AVSG", server), Entry::server("AVSG", &alone)];
     if sizes.tokens > 1 {
         let plans = Sizes { row_bytes: None, ..*sizes };
         let params = Params { tokens: 1, ..*params };
         let config = options.config(params, sizes.requests * sizes.tokens, sizes.threads);
-        let contender = Contender::server(&shared(config, &plans)?);
-        entries.push(entry("AVSG, a table for each token", all, contender));
+        entries.push(Entry::server("AVSG, a table for each token", &shared(config, &plans)?));
     }
-    entries.push(entry("", all, Contender::per_token_lru(sizes, k, slots)?));
+    entries.push(Entry::per_token_lru(sizes, k, slots)?);
     if let Some(bytes) = sizes.row_bytes {
-        entries.push(entry("", all, Contender::copy_rows(server, sizes, k, bytes)?));
+        entries.push(Entry::copy_rows(server, sizes, k, bytes)?);
     }
-    entries.push(entry("", all, Contender::read_tables(server)));
+    entries.push(Entry::read_tables(sizes, server));
     Ok(entries)
 }
 

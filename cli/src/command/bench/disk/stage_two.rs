@@ -1,5 +1,6 @@
 //! Reads per second of Stage Two, beside fio, which does nothing but read.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::process::Command;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::disk::{Operator, Records, path_in_proc};
-use crate::stats::in_turns;
+use crate::turns::{Contender, Turns};
 
 /// Turns of each contender.
 const ROUNDS: usize = 5;
@@ -52,31 +53,36 @@ pub fn measure(
     SplitMix64::new(5).shuffle(&mut ids);
     let mut batches = ids.chunks_exact(count).cycle();
     let padding = vec![-1; k - count];
-    let mut fio_missing = None;
-    let rates = in_turns(ROUNDS, 2, |_, contender, rates| {
-        let reads = (BATCHES * count) as f64;
-        match contender {
-            0 => {
-                let mut us = 0.0;
-                for batch in batches.by_ref().take(BATCHES) {
-                    us += operator.read_all(&[batch, &padding].concat())?;
-                }
-                rates.push(reads / us * 1e6);
+    let (reads, mut fio_missing) = ((BATCHES * count) as f64, None);
+    // A time is that of a read.
+    let mut contenders = [
+        Contender::new("Stage Two", |_, us| {
+            us[0] = 0.0;
+            for batch in batches.by_ref().take(BATCHES) {
+                us[0] += operator.read_all(&[batch, &padding].concat())? / reads;
             }
-            _ if fio_missing.is_none() => match fio(file, bytes, engine) {
-                Ok(rate) => rates.push(rate),
-                Err(fault) => fio_missing = Some(format!("{fault:#}")),
-            },
-            _ => {}
-        }
-        Ok(())
-    })?;
+            Ok(())
+        }),
+        Contender::new("fio", |_, us| {
+            if fio_missing.is_none() {
+                match fio(file, bytes, engine) {
+                    Ok(rate) => us[0] = 1e6 / rate,
+                    Err(fault) => fio_missing = Some(format!("{fault:#}")),
+                }
+            }
+            Ok(())
+        }),
+    ];
+    let turns = Turns { warm_up: 0, steps: ROUNDS, turn: 1, settle: 0 };
+    let times = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
+    drop(contenders);
+    let [own, fio] = [0, 1].map(|at| 1e6 / times[at].p50);
     Ok(StageTwo {
         read_bytes: bytes,
         depth: DEPTH,
         engine,
-        reads_per_second: rates[0].p50,
-        fio_reads_per_second: fio_missing.is_none().then_some(rates[1].p50),
+        reads_per_second: own,
+        fio_reads_per_second: fio_missing.is_none().then_some(fio),
         fio_missing,
     })
 }

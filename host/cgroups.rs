@@ -20,7 +20,8 @@ pub fn memory(root: &str) -> Option<usize> {
         let (limit, used) = (read_number(&file(group, limit))?, read_number(&file(group, used))?);
         let stat = read_parts(&file(group, "memory.stat")).unwrap_or_default();
         // The kernel drops the file cache, also the active one, before it refuses memory.
-        let cache: usize = cache.iter().filter_map(|name| field(&stat, name)).sum();
+        let cache = cache.iter().filter_map(|name| field(&stat, name));
+        let cache = cache.fold(0, usize::saturating_add);
         // A group that uses more than its limit does not tell the truth.
         limit.checked_sub(used.saturating_sub(cache))
     })

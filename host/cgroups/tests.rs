@@ -54,6 +54,9 @@ fn the_tightest_limit_of_the_process_s_groups_and_their_parents_binds() {
 
 #[test]
 fn file_cache_is_available_memory_whether_it_is_active_or_not() {
+    let huge = ["", "total_"]
+        .map(|total| format!("{total}inactive_file {0}\n{total}active_file {0}\n", usize::MAX));
+    let huge = huge.concat();
     // Without `total_` the lines of version 1 leave out the groups below.
     let total = "active_file 1\ntotal_inactive_file 1000\ntotal_active_file 5000\n";
     let version_1 =
@@ -65,6 +68,8 @@ fn file_cache_is_available_memory_whether_it_is_active_or_not() {
     ] {
         let files = [(limit, "8000\n"), (used, "6200\n"), (stat_file, stat)];
         assert_eq!(left(groups, &files)[0], Some(8000 - 200), "{groups}");
+        let files = [(limit, "8000\n"), (used, "6200\n"), (stat_file, &huge)];
+        assert_eq!(left(groups, &files)[0], Some(8000), "{groups}");
         // What cannot be true refuses nothing.
         let files = [(limit, "8000\n"), (used, "9000\n")];
         assert_eq!(left(groups, &files)[0], None, "{groups}");

@@ -145,7 +145,8 @@ impl Opened {
         available_memory::check_file("pool file", len)?;
         // A file system may take long to find out, and meanwhile have no room for others. One that tells of no
         // room at all may not know.
-        let room = fs::fstatvfs(&self.file.fd).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
+        let room = fs::fstatvfs(&self.file.fd);
+        let room = room.map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         let taken = if (1..len).contains(&room) {
             Err(Errno::NOSPC)
         } else {

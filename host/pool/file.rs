@@ -87,25 +87,22 @@ fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)>
     Ok((fd, mapping))
 }
 
-/// The exclusive lock of a pool's writer, an `flock` on the pool's file. It is held through an open
-/// file description of its own, because sent or inherited descriptors share the description of the
-/// memfd. The kernel releases it when the process ends.
-pub(super) struct WriteLock {
-    _locked: OwnedFd,
+/// Takes the exclusive lock of a pool's writer, an `flock` on the pool's file. It belongs to the open file
+/// description, and the kernel releases it when the last descriptor of that is closed.
+pub(super) fn lock(fd: &OwnedFd) -> Result<()> {
+    match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(invalid!("pool role" is "writer", but
+            "the pool has a writer and takes one at a time";
+            "import it as a reader, or demote the pool in the writer process")),
+        Err(error) => Err(Error::os("flock", WHAT, error, "pass the file of a pool's export")),
+    }
 }
 
-impl WriteLock {
-    pub fn acquire(fd: &OwnedFd) -> Result<Self> {
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let refused = |call, error: Errno| Error::os(call, &path, error, "mount /proc");
-        let own = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| refused("open", error))?;
-        match fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _locked: own }),
-            Err(Errno::WOULDBLOCK) => Err(invalid!("pool role" is "writer", but
-                "the pool has a writer and takes one at a time";
-                "import it as a reader, or demote the pool in the writer process")),
-            Err(error) => Err(refused("flock", error)),
-        }
-    }
+/// Opens the file of a pool again, because a descriptor that is sent or inherited has the open file description of
+/// the first one, and so its lock.
+pub(super) fn reopen(fd: &OwnedFd) -> Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| Error::os("open", path, error, "mount /proc"))
 }

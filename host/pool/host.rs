@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::atomic_copy;
 use super::chunk::{Chunk, DeviceStart, RowView, Start};
-use super::file::{self, WriteLock};
+use super::file;
 use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig};
 
 use crate::address::Address;
@@ -30,11 +30,8 @@ pub enum Role {
 }
 
 pub(super) enum Backing {
-    File {
-        fd: OwnedFd,
-        mapping: Mapping,
-        lock: Option<WriteLock>,
-    },
+    /// The file, whose open file description has the lock of the writer, and its mapping.
+    File(OwnedFd, Mapping),
     /// Chunks that the caller's allocator gave.
     Allocated {
         _chunks: Vec<Allocated>,
@@ -103,10 +100,10 @@ impl HostPool {
             return Self::from_allocator(geometry, allocator);
         }
         let allocation = file::allocate(geometry.total, config.pages)?;
-        let lock = Some(WriteLock::acquire(&allocation.fd)?);
+        file::lock(&allocation.fd)?;
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
         let pages = (allocation.pages, allocation.huge_bytes);
-        let backing = Backing::File { fd: allocation.fd, mapping: allocation.mapping, lock };
+        let backing = Backing::File(allocation.fd, allocation.mapping);
         Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 

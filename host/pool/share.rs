@@ -7,9 +7,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{self, SealFlags};
+use rustix::fs::{self, FlockOperation, SealFlags};
 
-use super::file::WriteLock;
+use super::file;
 use super::geometry::{Geometry, Pages, PoolConfig};
 use super::host::{Backing, HostPool, Role, chunks_in};
 use crate::mapping::{MIB2, Mapping};
@@ -112,21 +112,18 @@ impl HostPool {
     /// Returns what another process needs to map this pool.
     ///
     /// # Errors
-    /// If the pool is in the caller's memory, in that of an allocator or on a disk, or the process has no
-    /// free descriptor.
+    /// If the pool is in the caller's memory, in that of an allocator or on a disk, the process has no
+    /// free descriptor, or /proc is not mounted.
     pub fn export(&self) -> Result<PoolExport> {
         self.birth.check("pool")?;
         ensure!(self.store().is_none(), "pool" is "in a file", but
             "one process at a time has it open"; "drop the pool and open the file in the other process");
-        let Backing::File { fd, .. } = &self.backing else {
+        let Backing::File(fd, _) = &self.backing else {
             return Err(invalid!("pool" is Pages::Caller, but
                 "only a pool in memory of the system has a file to share";
                 "share that memory yourself and make a pool over it by a layout on both sides"));
         };
-        let refused = |error| {
-            Error::os("fcntl(F_DUPFD_CLOEXEC)", "the host pool's file", error, "raise ulimit -n")
-        };
-        let fd = fd.try_clone().map_err(refused)?;
+        let fd = file::reopen(fd)?;
         let geometry = &self.geometry;
         let (layers, rows, chunk_bytes) = (geometry.layers, geometry.rows, geometry.chunk_bytes);
         let format = geometry.format.clone();
@@ -142,7 +139,10 @@ impl HostPool {
     pub fn import(desc: &PoolDesc, fd: OwnedFd, role: Role) -> Result<Self> {
         let geometry = Geometry::new(&desc.config)?;
         let len = checked_len(&geometry, &fd)?;
-        let lock = (role == Role::Writer).then(|| WriteLock::acquire(&fd)).transpose()?;
+        let fd = match role {
+            Role::Reader => fd,
+            Role::Writer => file::reopen(&fd).and_then(|fd| file::lock(&fd).map(|()| fd))?,
+        };
         let mapping = Mapping::shared(WHAT, fd.as_fd(), len, role == Role::Writer)?;
         // The size of explicit hugepages. A system that does not tell it has others, which are counted.
         let kind = fs::fstatfs(&fd).ok();
@@ -162,7 +162,7 @@ impl HostPool {
             None => Pages::Plain,
         };
         let chunks = chunks_in(&geometry, &mapping)?;
-        let backing = Backing::File { fd, mapping, lock };
+        let backing = Backing::File(fd, mapping);
         Self::in_chunks(geometry, chunks, backing, role, (pages, huge_bytes))
     }
 
@@ -173,9 +173,10 @@ impl HostPool {
     /// If the system refuses to protect the mapping.
     pub fn demote(&mut self) -> Result<()> {
         self.birth.check("pool")?;
-        if let Backing::File { mapping, lock, .. } = &mut self.backing {
+        if let Backing::File(fd, mapping) = &self.backing {
             mapping.protect(WHAT)?;
-            *lock = None;
+            // It has the lock, so that the system does not refuse.
+            let _ = fs::flock(fd, FlockOperation::Unlock);
         }
         self.role = Role::Reader;
         Ok(())

@@ -12,7 +12,7 @@ use avsg_testkit::fixture;
 use avsg_testkit::scratch::{Scratch, adapted};
 use rustix::io::Errno;
 
-/// Refuses `open` of rustix; that of the standard library is `openat`.
+/// The call of rustix; the standard library calls `openat`.
 const OPEN: u32 = 2;
 const MADVISE: u32 = 28;
 const FLOCK: u32 = 73;
@@ -102,14 +102,14 @@ fn a_refused_call_is_done_without_or_has_a_remedy_for_its_errno() {
 }
 
 #[test]
-fn an_engine_needs_no_file_that_tells_of_the_machine() {
-    for errno in [Errno::NOENT, Errno::MFILE, Errno::ACCESS] {
-        let pool = fixture::pool(1, 64, RowFormat::single(64).unwrap());
-        let engine = || {
-            assert_eq!(available_memory::bytes(), None);
+fn a_pool_in_memory_and_an_engine_need_no_file_that_tells_of_the_machine() {
+    for (call, errno) in [OPEN, OPENAT].into_iter().zip([Errno::NOENT, Errno::MFILE]) {
+        let make = || {
+            assert_eq!(available_memory::bytes().is_none(), call == OPENAT);
+            let pool = fixture::pool(1, 64, RowFormat::single(64).unwrap());
             fixture::engine(Params::wide(8, 1, 64), 1, 2, pool).new_plan(1, 1).map(drop)
         };
-        let Some(text) = refusing(OPENAT, errno, engine) else { return };
+        let Some(text) = refusing(call, errno, make) else { return };
         assert_eq!(text, "made", "{errno:?}");
     }
 }

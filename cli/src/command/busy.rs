@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Instant;
 
-use avsg::cpus::allowed_cpu_count;
+use avsg::cpus::allowed_cpus;
 use serde::Serialize;
 
 /// The share of the CPU time, in percent, that may be stolen by other virtual machines.
@@ -65,7 +65,7 @@ impl Watch {
     /// be trusted: medians of `samples` times, of which the ninth deciles are `spreads` times the medians.
     pub fn stop(&self, samples: usize, spreads: impl IntoIterator<Item = f64>) -> Disturbance {
         let spread = spreads.into_iter().fold(f64::NAN, f64::max);
-        let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpu_count());
+        let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpus().len().max(1));
         let mut all = Disturbance { samples, spread, steal_percent: None, others: None, cpus };
         let counters = self.counters.zip(Counters::now()).filter(|_| seconds >= MIN_SECONDS);
         if let Some((from, to)) = counters {

@@ -21,7 +21,6 @@ use crate::check::{self, Refused};
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Param, Range, Tape, Value};
 use fault::{Lane, named};
 use memory::Memory;
-use std::collections::BTreeSet;
 
 pub use fault::Fault;
 
@@ -43,8 +42,6 @@ pub struct Replay<'t> {
     /// lane of a scalar.
     values: Vec<Vec<Lane>>,
     tile: Tile,
-    /// The words that scatters of this sweep have written at distinct indices.
-    scattered: BTreeSet<(ColumnId, usize)>,
 }
 
 impl<'t> Replay<'t> {
@@ -60,7 +57,6 @@ impl<'t> Replay<'t> {
             memory: Memory::new(tape),
             values: vec![Vec::new(); tape.types.len()],
             tile: Tile::default(),
-            scattered: BTreeSet::new(),
         })
     }
 
@@ -156,7 +152,6 @@ impl<'t> Replay<'t> {
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = self.scalar(op.args[0]).max(0);
-        self.scattered.clear();
         for op in body.ops.iter().filter(|op| op.code == OpCode::Store) {
             self.memory.forget(op.columns[0], n);
         }

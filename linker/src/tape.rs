@@ -38,8 +38,6 @@ mod text;
 
 pub use code::{OpCode, Rule};
 
-use avsg_device::machine::declare::Copied;
-
 /// A value, by its number in [`Tape::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Value(pub u32);
@@ -125,8 +123,6 @@ pub struct Column {
     pub at: Option<Value>,
     /// The names of words of such a line in the emitted text.
     pub words: &'static [(i32, &'static str)],
-    /// What copies of rows take from an output.
-    pub copied: Option<Copied>,
 }
 
 impl Column {

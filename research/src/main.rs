@@ -4,7 +4,6 @@
 mod cluster;
 mod contenders;
 mod estimate;
-mod gpu;
 mod hits;
 mod markdown;
 mod paper;
@@ -38,8 +37,6 @@ enum Command {
     Paper(paper::Options),
     /// Computes the hit rates of policies that AVSG does not have, on a recorded trace
     Contenders(contenders::Options),
-    /// Measures the kernels for GPUs on a machine that has one
-    Gpu(gpu::Options),
 }
 
 impl Command {
@@ -48,7 +45,6 @@ impl Command {
             Self::Estimate(options) => estimate::text(&options)?,
             Self::Paper(options) => paper::text(&options)?,
             Self::Contenders(options) => contenders::text(&options)?,
-            Self::Gpu(options) => return gpu::run(&options),
         };
         Ok(output_file::to_stdout(text.as_bytes())?)
     }

@@ -28,7 +28,6 @@ mod kernel;
 mod launch;
 mod machine;
 mod memory;
-pub mod nvcc;
 mod options;
 mod registry;
 mod schedule;

@@ -104,7 +104,6 @@ struct Options {
     regions: u32,
     region: *const Region,
     fault_block: i32,
-    shared_bytes: u32,
     peak_ub: *mut u32,
     cycles: *mut Cycles,
     entry: *mut c_void,
@@ -129,7 +128,6 @@ pub struct Launch<'a> {
     seed: u64,
     mode: Mode,
     fault_block: Option<u32>,
-    shared_bytes: u32,
     args: Vec<*mut c_void>,
     regions: Vec<Region>,
     memory: PhantomData<&'a mut ()>,
@@ -145,7 +143,6 @@ impl<'a> Launch<'a> {
             seed: 1,
             mode: Mode::InOrder,
             fault_block: None,
-            shared_bytes: 0,
             args: Vec::new(),
             regions: Vec::new(),
             memory: PhantomData,
@@ -174,12 +171,6 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn fault(self, fault_block: Option<u32>) -> Self {
         Self { fault_block, ..self }
-    }
-
-    /// Gives each block of a GPU as many bytes of shared memory, and no more.
-    #[must_use]
-    pub fn shared(self, shared_bytes: u32) -> Self {
-        Self { shared_bytes, ..self }
     }
 
     /// Passes device memory as the next argument.
@@ -247,7 +238,6 @@ impl<'a> Launch<'a> {
             regions: self.regions.len() as u32,
             region: self.regions.as_ptr(),
             fault_block: self.fault_block.map_or(-1, |block| block as i32),
-            shared_bytes: self.shared_bytes,
             peak_ub: &raw mut peak,
             cycles,
             entry: entry.map_or(ptr::null_mut(), |symbol| *symbol),

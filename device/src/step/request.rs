@@ -1,7 +1,7 @@
 //! A request: the inputs of Stage One, and the places of its results.
 
 use crate::machine::Machine;
-use crate::machine::declare::{Arguments, Copied};
+use crate::machine::declare::Arguments;
 use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::EMPTY;
 
@@ -193,8 +193,8 @@ impl<'a, M: Machine> Request<'a, M> {
             misses: MissList {
                 position: a.output("gm_miss_pos", any.clone()),
                 id: a.output("gm_miss_id", any.clone()),
-                slot: a.copied("gm_miss_slot", Copied::Slots),
-                row: a.copied("gm_miss_row", Copied::Rows),
+                slot: a.output("gm_miss_slot", any.clone()),
+                row: a.output("gm_miss_row", any),
                 at: at(a, "miss_at", "The first entry of the miss list."),
             },
             record: {

@@ -27,7 +27,6 @@ struct avsg_shim_options {
     uint32_t regions;
     const avsg_shim_region *region;
     int32_t fault_block; // The block that raises an AI Core exception, or -1.
-    uint32_t shared_bytes; // Only for GPUs.
     uint32_t *peak_ub;   // Out: highest accessed UB byte + 1 without Select's scratch.
     avsg_shim_cycles *cycles; // Null, or the prices and the times of the launch.
     void *entry;         // The kernel, or null if the library has none of its name.

@@ -5,7 +5,6 @@ use super::fault::{Lane, POISON};
 use super::values::reduced;
 use super::{Replay, Tile};
 use crate::tape::{Op, OpCode, Range};
-use avsg_device::machine::Indices;
 
 impl Replay<'_> {
     /// Executes an op that defines no value.
@@ -13,7 +12,7 @@ impl Replay<'_> {
         if let OpCode::Find(links) | OpCode::FindFree(links) = op.code {
             return self.search(op, &links);
         }
-        let Self { tape, memory, values, scattered, tile: Tile { at, live }, .. } = self;
+        let Self { tape, memory, values, tile: Tile { at, live }, .. } = self;
         let lanes = |n: usize| values[op.args[n].0 as usize].as_slice();
         let scalar = |n: usize| lanes(n)[0].unwrap_or_default();
         let id = op.columns[0];
@@ -21,7 +20,7 @@ impl Replay<'_> {
             OpCode::Store => {
                 memory.window(id, *at, *live)?.copy_from_slice(defined(lanes(1))?);
             }
-            OpCode::Scatter(_) | OpCode::SetLife(_) | OpCode::StepLife(_) => {
+            OpCode::Scatter | OpCode::SetLife(_) | OpCode::StepLife(_) => {
                 let words = memory.words(id);
                 for lane in set_lanes(lanes(op.args.len() - 1))? {
                     let index = reduced(lanes(1)[lane].ok_or(POISON)?, words.len())?;
@@ -32,10 +31,6 @@ impl Replay<'_> {
                         }
                         _ => lanes(2)[lane].ok_or(POISON)?,
                     });
-                    let once = op.code == OpCode::Scatter(Indices::Distinct);
-                    if once && !scattered.insert((id, index)) {
-                        return Err(format!("index {index} is written twice"));
-                    }
                 }
             }
             OpCode::Append => {

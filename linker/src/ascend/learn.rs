@@ -1,4 +1,4 @@
-//! Writes the numbers of learned lifetimes as C++ constants, for any target.
+//! Writes the numbers of learned lifetimes as C++ constants.
 
 use avsg_device::learned::{self, LIFETIMES, part};
 use avsg_device::memory::{links_end, table_words};

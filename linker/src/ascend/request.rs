@@ -1,6 +1,6 @@
-//! The arguments of Stage One as any target passes them, from their declaration in the device crate.
+//! The arguments of Stage One, from their declaration in the device crate.
 
-use crate::names::camel;
+use crate::ascend::names::camel;
 use crate::record::Recording;
 use crate::tape::{Param, Tape};
 use avsg_device::params::Params;

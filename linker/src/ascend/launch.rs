@@ -1,6 +1,6 @@
 //! Writes the scalars of a launch as a C++ struct.
 
-use crate::names::camel;
+use crate::ascend::names::camel;
 use avsg_device::tiling::Tiling;
 
 /// Returns the struct of the launch scalars, with assertions that its layout is that of the host.

@@ -152,7 +152,7 @@ impl From<i32> for Expr {
 /// Implements the arithmetic of a type with all types that become expressions.
 macro_rules! arithmetic {
     ($of:ty) => {
-        $crate::expr::arithmetic! {
+        $crate::ascend::aiv::expr::arithmetic! {
             $of: Add add Sum, Sub sub Difference, Mul mul Product, Div div Quotient, Rem rem Remainder
         }
     };
@@ -160,7 +160,7 @@ macro_rules! arithmetic {
         impl<T: Into<Expr>> std::ops::$trait<T> for $of {
             type Output = Expr;
             fn $method(self, b: T) -> Expr {
-                Expr::binary($crate::expr::Operator::$operator, self, b)
+                Expr::binary($crate::ascend::aiv::expr::Operator::$operator, self, b)
             }
         }
     )*};

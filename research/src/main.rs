@@ -1,9 +1,6 @@
-//! The program `avsg-research`: compares AVSG with the figures of its paper, and with models of a
-//! device and of a cluster.
+//! The program `avsg-research`: compares AVSG with the figures of its paper, and with policies that AVSG does not have.
 
-mod cluster;
 mod contenders;
-mod estimate;
 mod hits;
 mod markdown;
 mod paper;
@@ -21,7 +18,7 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "avsg-research",
     version,
-    about = "Compares AVSG with the figures of its paper, and with models of a device and of a cluster"
+    about = "Compares AVSG with the figures of its paper, and with policies that AVSG does not have"
 )]
 struct Program {
     #[command(subcommand)]
@@ -30,9 +27,6 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Estimates the phases of a step on an Ascend 910B beside a kernel of the paper's algorithms: every figure is
-    /// from a model, none is measured
-    Estimate(estimate::Options),
     /// Computes the paper's tables and figures, each beside the paper's value with the difference
     Paper(paper::Options),
     /// Computes the hit rates of policies that AVSG does not have, on a recorded trace
@@ -42,7 +36,6 @@ enum Command {
 impl Command {
     fn run(self) -> Result<()> {
         let text = match self {
-            Self::Estimate(options) => estimate::text(&options)?,
             Self::Paper(options) => paper::text(&options)?,
             Self::Contenders(options) => contenders::text(&options)?,
         };

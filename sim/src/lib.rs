@@ -21,7 +21,6 @@ mod call;
 mod capture;
 mod compile;
 pub mod compiler;
-pub mod cycles;
 mod entry;
 mod fault;
 mod kernel;

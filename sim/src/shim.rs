@@ -9,7 +9,6 @@ use std::sync::Arc;
 use libloading::Library;
 
 use crate::compile::{compile, store_source};
-use crate::cycles::{Cycles, Prices};
 
 /// A library of kernels that were compiled against the shim.
 #[derive(Clone, Debug)]
@@ -105,7 +104,6 @@ struct Options {
     region: *const Region,
     fault_block: i32,
     peak_ub: *mut u32,
-    cycles: *mut Cycles,
     entry: *mut c_void,
 }
 
@@ -212,20 +210,6 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// If the kernel breaks a rule of the shim, or the launch is invalid.
     pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
-        self.launch(kernels, ptr::null_mut())
-    }
-
-    /// Runs the kernel and returns what it costs by the prices.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn run_timed(self, kernels: &Kernels, prices: Prices) -> Result<Cycles, Failure> {
-        let mut cycles = Cycles { prices, ..Cycles::default() };
-        self.launch(kernels, &raw mut cycles)?;
-        Ok(cycles)
-    }
-
-    fn launch(self, kernels: &Kernels, cycles: *mut Cycles) -> Result<u32, Failure> {
         let mut peak = 0;
         let name = CString::new(self.name).unwrap_or_default();
         // SAFETY: the symbol is only compared with null here; the shim calls it as a kernel.
@@ -239,7 +223,6 @@ impl<'a> Launch<'a> {
             region: self.regions.as_ptr(),
             fault_block: self.fault_block.map_or(-1, |block| block as i32),
             peak_ub: &raw mut peak,
-            cycles,
             entry: entry.map_or(ptr::null_mut(), |symbol| *symbol),
         };
         let mut error = [0u8; 4096];

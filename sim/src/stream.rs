@@ -46,6 +46,6 @@ pub(crate) struct Event {
     pub done: u64,
     /// Stream of the latest record.
     pub stream: u64,
-    /// Time of the latest record, in simulated nanoseconds.
-    pub at: f64,
+    /// The tasks that had begun at the latest record.
+    pub at: u32,
 }

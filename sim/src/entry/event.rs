@@ -57,6 +57,6 @@ pub(super) fn aclrtEventElapsedTime(
         let text = "both events must be recorded on the same stream";
         return fail(sys::ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, text);
     }
-    let elapsed = ((end.at - start.at).max(0.0) / 1e6) as f32;
+    let elapsed = end.at.saturating_sub(start.at) as f32 / 1e3;
     ms.write(elapsed)
 }

@@ -145,8 +145,6 @@ impl Machine {
         lines.extend(self.binaries.leaks());
         lines.extend(self.graphs.leaks());
         lines.extend(self.set.iter().map(|(d, (n, _))| format!("device {d} is set {n} times")));
-        let own = self.contexts.iter().filter(|(_, c)| !c.shared);
-        lines.extend(own.map(|(handle, _)| format!("context {handle:#x}")));
         lines
     }
 }

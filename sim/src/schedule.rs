@@ -58,15 +58,7 @@ fn run_one(machine: &mut Machine) -> bool {
     let ready: Vec<u64> = machine
         .streams
         .iter()
-        .filter(|(_, s)| !s.hung)
-        .filter(|(_, s)| match s.queue.front() {
-            Some(Task::Wait { event, nth }) => {
-                // A wait for a destroyed event does not block.
-                machine.events.get(*event).map_or(true, |e| e.done >= *nth)
-            }
-            Some(_) => true,
-            None => false,
-        })
+        .filter(|(_, s)| !s.hung && !s.queue.is_empty())
         .map(|(handle, _)| handle)
         .collect();
     if ready.is_empty() {
@@ -139,7 +131,6 @@ fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
                 (event.stream, event.at) = (stream, at);
             }
         }
-        Task::Wait { .. } => {}
     }
     Ok(true)
 }

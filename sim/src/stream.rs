@@ -10,8 +10,6 @@ use crate::task::Task;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub device: u32,
-    /// Whether it is the shared context of its device.
-    pub shared: bool,
 }
 
 /// A stream.
@@ -39,7 +37,6 @@ pub(crate) struct Capture {
 /// An event.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    pub flags: u32,
     /// Number of records enqueued.
     pub recorded: u64,
     /// Number of the latest record that is done.

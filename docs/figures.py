@@ -35,16 +35,6 @@ def lines_of_table(text):
     return "".join(re.sub("-{3,}", "---", re.sub(" {2,}", " ", line)) for line in lines)
 
 
-def one_request():
-    """The modelled phases of one request."""
-    return lines_of_table(research("estimate"))
-
-
-def full_batch():
-    """The modelled phases of a batch that keeps every core busy."""
-    return lines_of_table(research("estimate", "--requests", "40"))
-
-
 def learned():
     """Hit rates of learned lifetimes beside exact LRU and the optimum."""
     lines = [["ids", "S", "exact LRU", "`wide`, constant", "`wide`, learned", "Belady's optimum"], ["---"] * 6]
@@ -72,7 +62,7 @@ def contenders():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", TRACE)}
-TABLES = {f.__name__: f for f in (one_request, full_batch, learned, policies, contenders)}
+TABLES = {f.__name__: f for f in (learned, policies, contenders)}
 
 
 def main():

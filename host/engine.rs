@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// Returns the offsets in `plan.misses(request)` where each core's share begins, then the end
-    /// of the last share: cores + 1 offsets, for the balanced strategy.
+    /// of the last share: cores + 1 offsets.
     ///
     /// # Panics
     /// If `request` is not below the number of requests.

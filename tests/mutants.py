@@ -32,7 +32,6 @@ STAGES = {
         "-p avsg-linker --lib --test tape",
         "-p avsg --test engine goldens",
         "-p avsg-linker",
-        "-p avsg-research",
         "-p avsg-cli",
         "-p avsg",
     ],

@@ -34,5 +34,5 @@ mod step;
 mod table;
 
 pub use launch::{kernels, rules, share, stage_two, tiling};
-pub use step::{one_request, request, schedule, sequential, simt, stage_one, vector_core, work};
+pub use step::{one_request, request, schedule, sequential, stage_one, vector_core, work};
 pub use table::{hash, learned, memory, params, state};

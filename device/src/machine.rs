@@ -3,7 +3,7 @@
 //! A kernel is generic over [`Machine`], and its code contains no vector width. CPU machines run a kernel by
 //! monomorphisation ([`cpu`]); the recorder of `avsg-linker` writes it down as a tape, from which AscendC text is
 //! emitted. Both give the same bits, because every kernel keeps these laws. Rust's types enforce the first two,
-//! `avsg_linker::check` and the recorder laws 3 to 9, and `avsg_linker::replay` and in part [`emu`] law 10.
+//! `avsg_linker::check` and the recorder laws 3 to 9, and the interpreter of its tests and in part [`emu`] law 10.
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 
@@ -45,15 +45,6 @@ mod quarters;
 mod sparse;
 #[cfg(target_arch = "x86_64")]
 mod x86;
-
-/// What a kernel knows of the indices of a scatter. Where they repeat, only writes in order are right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Indices {
-    /// No two lanes of the sweep write one word.
-    Distinct,
-    /// Lanes may write one word.
-    Repeated,
-}
 
 /// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
 ///
@@ -224,8 +215,8 @@ pub trait Machine: Copy {
     /// live index is in the column (law 9). About one cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
     /// Writes v to column\[index mod n\] in the live lanes where `mask` is set. Of two lanes with
-    /// one index, which `indices` must permit, the later one wins. n is as for [`Machine::gather`].
-    /// Ascend has no scatter instruction: a scalar loop of about ten cycles per lane.
+    /// one index the later one wins. n is as for [`Machine::gather`]. Ascend has no scatter
+    /// instruction: a scalar loop.
     fn scatter(
         self,
         t: Self::Tile,
@@ -233,7 +224,6 @@ pub trait Machine: Copy {
         index: Self::V,
         v: Self::V,
         mask: Self::Mask,
-        indices: Indices,
     );
 
     // ---- lists: a machine keeps their lengths, and no column contains them --------------------

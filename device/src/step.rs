@@ -10,7 +10,6 @@ pub mod refresh;
 pub mod request;
 pub mod schedule;
 pub mod sequential;
-pub mod simt;
 pub mod stage_one;
 pub mod update_state;
 pub mod vector_core;

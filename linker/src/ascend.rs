@@ -7,10 +7,17 @@ mod declare;
 mod functions;
 mod geometry;
 pub mod kernels;
+mod launch;
+mod learn;
 pub mod limits;
+mod live;
 mod lower;
+mod names;
+mod one_file;
 pub mod opp;
 mod print;
+mod request;
+mod simplify;
 pub mod soc;
 pub(crate) mod stage_one;
 mod sync;
@@ -18,7 +25,7 @@ mod table;
 pub mod toolchain;
 pub mod ub;
 
-pub use crate::names::camel;
+pub use names::camel;
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within, text};
 
 use avsg_device::params::Params;

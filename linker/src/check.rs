@@ -4,8 +4,7 @@
 //!   4 of `avsg_device::machine`);
 //! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside (law 3);
 //! - constants are in range, and rules are idempotent (law 8);
-//! - [`roles`]: in one sweep every column has one role, and [`distinct`]: indices that are declared
-//!   distinct are (law 5);
+//! - [`roles`]: in one sweep every column has one role (law 5);
 //! - [`ranges`]: no vector op overflows (law 6), no column leaves its declared range (law 7), and indices of
 //!   a column whose length is no power of two are in it (law 9).
 //!
@@ -13,7 +12,6 @@
 //! columns, that accesses to global memory are in bounds, that no undefined word is used, and that lanes are
 //! below what the kernel says of them.
 
-pub mod distinct;
 pub mod ranges;
 pub mod roles;
 
@@ -81,11 +79,6 @@ pub enum Why {
         "in this sweep `{0}` is {1:?} by two ops, whose order depends on the tile width; use two sweeps"
     )]
     TwoWriters(String, Role),
-    #[error(
-        "the indices are declared distinct, but are not known to be: take lane numbers, items of a \
-         list that was appended at once from such, or slots of append_life"
-    )]
-    NotDistinct,
     #[error("may overflow: its result is in {0}..={1}")]
     Overflow(i64, i64),
     #[error("the words of `{0}` are in {1}, but this word may be in {2}")]
@@ -114,18 +107,16 @@ impl Refused {
     }
 }
 
-/// Checks the structure of a tape, the roles of its columns, its scatters, and all ranges.
+/// Checks the structure of a tape, the roles of its columns, and all ranges.
 ///
 /// # Errors
 /// Returns the first op that breaks a law.
 pub fn check(tape: &Tape) -> Result<(), Refused> {
     structure(tape)?;
-    distinct::check(tape)?;
     ranges::check(tape)
 }
 
-/// Checks all but [`distinct`] and [`ranges`]. Replay needs no more, because it detects an overflow
-/// and a second write by itself.
+/// Checks all but [`ranges`]. Replay needs no more, because it detects an overflow by itself.
 ///
 /// # Errors
 /// Returns the first op that breaks a law.

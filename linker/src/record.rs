@@ -164,7 +164,6 @@ impl<'t> Recorder<'t> {
             resident: false,
             at: None,
             words: &[],
-            copied: None,
         });
         ColumnId(number(g.tape.columns.len() - 1))
     }

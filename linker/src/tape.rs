@@ -29,7 +29,7 @@
 //!
 //! **Undefined words.** Words that nothing wrote, lanes past the length of a list, and words of a
 //! column past those that the last sweep stored, or that the last copy in or search wrote, are poison. Arithmetic on poison gives
-//! poison; an effect on a live lane must not depend on it. [`crate::replay`] defines what each op
+//! poison; an effect on a live lane must not depend on it. `linker/tests/tape/replay.rs` defines what each op
 //! does to a defined lane; [`code`] defines its operands.
 
 pub mod code;
@@ -37,8 +37,6 @@ pub(crate) mod operations;
 mod text;
 
 pub use code::{OpCode, Rule};
-
-use avsg_device::machine::declare::Copied;
 
 /// A value, by its number in [`Tape::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,8 +123,6 @@ pub struct Column {
     pub at: Option<Value>,
     /// The names of words of such a line in the emitted text.
     pub words: &'static [(i32, &'static str)],
-    /// What copies of rows take from an output.
-    pub copied: Option<Copied>,
 }
 
 impl Column {

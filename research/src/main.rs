@@ -1,10 +1,6 @@
-//! The program `avsg-research`: compares AVSG with the figures of its paper, and with models of a
-//! device and of a cluster.
+//! The program `avsg-research`: compares AVSG with the figures of its paper, and with policies that AVSG does not have.
 
-mod cluster;
 mod contenders;
-mod estimate;
-mod gpu;
 mod hits;
 mod markdown;
 mod paper;
@@ -22,7 +18,7 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "avsg-research",
     version,
-    about = "Compares AVSG with the figures of its paper, and with models of a device and of a cluster"
+    about = "Compares AVSG with the figures of its paper, and with policies that AVSG does not have"
 )]
 struct Program {
     #[command(subcommand)]
@@ -31,24 +27,17 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Estimates the phases of a step on an Ascend 910B beside a kernel of the paper's algorithms: every figure is
-    /// from a model, none is measured
-    Estimate(estimate::Options),
     /// Computes the paper's tables and figures, each beside the paper's value with the difference
     Paper(paper::Options),
     /// Computes the hit rates of policies that AVSG does not have, on a recorded trace
     Contenders(contenders::Options),
-    /// Measures the kernels for GPUs on a machine that has one
-    Gpu(gpu::Options),
 }
 
 impl Command {
     fn run(self) -> Result<()> {
         let text = match self {
-            Self::Estimate(options) => estimate::text(&options)?,
             Self::Paper(options) => paper::text(&options)?,
             Self::Contenders(options) => contenders::text(&options)?,
-            Self::Gpu(options) => return gpu::run(&options),
         };
         Ok(output_file::to_stdout(text.as_bytes())?)
     }

@@ -57,16 +57,3 @@ pub const TRANSFERS: [(usize, usize, [f64; 3]); 24] = [
     (32, 50, [81.7463, 76.8601, 106.5611]),
     (32, 75, [80.8333, 75.0018, 103.9796]),
 ];
-
-/// (figure, No Offload, KV Offload and AVSG): table "End-to-end cold-start comparison". 5 prefill
-/// instances and 1 decode instance of 2 nodes (DP 16, EP 16), 12 nodes with 64 GB per chip,
-/// GLM-5.3-w4a8c16 with 3 draft tokens, 2000 chat requests from production.
-pub const SERVING: [(&str, [f64; 3]); 7] = [
-    ("TTFT, s", [7.92, 5.94, 8.69]),
-    ("TPOT, ms", [43.0, 91.0, 55.0]),
-    ("TPOT, 99th percentile, ms", [64.0, 126.0, 77.0]),
-    ("E2E, s", [119.1, 120.2, 75.8]),
-    ("output tok/s", [472.6, 451.2, 571.4]),
-    ("requests per second", [0.44, 0.40, 0.54]),
-    ("HBM, %", [91.8, 91.6, 95.5]),
-];

@@ -27,7 +27,7 @@ pub(crate) fn compile(source: &Path, flags: &[&str]) -> Result<PathBuf, String> 
     (&text, FLAGS, flags, words, compiler::cpp_version()).hash(&mut hasher);
     // A kernel file may include headers from its own folder.
     let own = source.parent().unwrap_or(Path::new("."));
-    for folder in [own, shim, &shim.join("ascend"), &shim.join("cuda")] {
+    for folder in [own, shim, &shim.join("ascend")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let library = cache_folder()?.join(format!("{:016x}.so", hasher.finish()));

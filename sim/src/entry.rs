@@ -33,8 +33,6 @@ macro_rules! for_each_function {
                 aclrtSynchronizeDeviceWithTimeout(timeout: i32);
             }
             context {
-                aclrtCreateContext(context: *mut *mut c_void, device: i32);
-                aclrtDestroyContext(context: *mut c_void);
                 aclrtSetCurrentContext(context: *mut c_void);
                 aclrtGetCurrentContext(context: *mut *mut c_void);
             }
@@ -44,7 +42,6 @@ macro_rules! for_each_function {
                 aclrtDestroyStreamForce(stream: *mut c_void);
                 aclrtSynchronizeStream(stream: *mut c_void);
                 aclrtSynchronizeStreamWithTimeout(stream: *mut c_void, timeout: i32);
-                aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void);
                 aclrtGetStreamResLimit(stream: *mut c_void, kind: i32, value: *mut u32);
                 aclrtSetStreamResLimit(stream: *mut c_void, kind: i32, value: u32);
                 aclmdlRICaptureBegin(stream: *mut c_void, mode: i32);

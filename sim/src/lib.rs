@@ -6,7 +6,7 @@
 //! - **Contexts**: each thread has a current context. Set and reset of a device count the uses of
 //!   the device's shared context.
 //! - **Streams** are queues. Their work runs when a call waits or at random, and the next stream is
-//!   chosen at random as well, so that a missing event makes results wrong.
+//!   chosen at random as well, so that a missing wait makes results wrong.
 //! - **Memory**: the host cannot access the pages of device addresses; running kernels and copies
 //!   can. A registered host range is mapped a second time among the device addresses.
 //! - **Kernels** are C++ for the shim, in files or in memory and compiled on first use, or closures
@@ -21,14 +21,12 @@ mod call;
 mod capture;
 mod compile;
 pub mod compiler;
-pub mod cycles;
 mod entry;
 mod fault;
 mod kernel;
 mod launch;
 mod machine;
 mod memory;
-pub mod nvcc;
 mod options;
 mod registry;
 mod schedule;

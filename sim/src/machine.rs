@@ -38,8 +38,8 @@ pub(crate) struct Machine {
     pub epoch: u64,
     pub options: Options,
     pub random_state: u64,
-    /// The simulated time, in nanoseconds.
-    pub clock: f64,
+    /// The tasks that streams have begun. An event takes each for a microsecond.
+    pub tasks: u32,
     pub initialised: bool,
     pub faults: Faults,
     pub memory: Memory,
@@ -64,7 +64,7 @@ impl Machine {
             epoch,
             random_state: options.seed,
             options,
-            clock: 0.0,
+            tasks: 0,
             initialised: false,
             faults: Faults::default(),
             memory: Memory::new(),
@@ -145,8 +145,6 @@ impl Machine {
         lines.extend(self.binaries.leaks());
         lines.extend(self.graphs.leaks());
         lines.extend(self.set.iter().map(|(d, (n, _))| format!("device {d} is set {n} times")));
-        let own = self.contexts.iter().filter(|(_, c)| !c.shared);
-        lines.extend(own.map(|(handle, _)| format!("context {handle:#x}")));
         lines
     }
 }

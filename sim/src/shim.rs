@@ -9,7 +9,6 @@ use std::sync::Arc;
 use libloading::Library;
 
 use crate::compile::{compile, store_source};
-use crate::cycles::{Cycles, Prices};
 
 /// A library of kernels that were compiled against the shim.
 #[derive(Clone, Debug)]
@@ -104,9 +103,7 @@ struct Options {
     regions: u32,
     region: *const Region,
     fault_block: i32,
-    shared_bytes: u32,
     peak_ub: *mut u32,
-    cycles: *mut Cycles,
     entry: *mut c_void,
 }
 
@@ -129,7 +126,6 @@ pub struct Launch<'a> {
     seed: u64,
     mode: Mode,
     fault_block: Option<u32>,
-    shared_bytes: u32,
     args: Vec<*mut c_void>,
     regions: Vec<Region>,
     memory: PhantomData<&'a mut ()>,
@@ -145,7 +141,6 @@ impl<'a> Launch<'a> {
             seed: 1,
             mode: Mode::InOrder,
             fault_block: None,
-            shared_bytes: 0,
             args: Vec::new(),
             regions: Vec::new(),
             memory: PhantomData,
@@ -174,12 +169,6 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn fault(self, fault_block: Option<u32>) -> Self {
         Self { fault_block, ..self }
-    }
-
-    /// Gives each block of a GPU as many bytes of shared memory, and no more.
-    #[must_use]
-    pub fn shared(self, shared_bytes: u32) -> Self {
-        Self { shared_bytes, ..self }
     }
 
     /// Passes device memory as the next argument.
@@ -221,20 +210,6 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// If the kernel breaks a rule of the shim, or the launch is invalid.
     pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
-        self.launch(kernels, ptr::null_mut())
-    }
-
-    /// Runs the kernel and returns what it costs by the prices.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn run_timed(self, kernels: &Kernels, prices: Prices) -> Result<Cycles, Failure> {
-        let mut cycles = Cycles { prices, ..Cycles::default() };
-        self.launch(kernels, &raw mut cycles)?;
-        Ok(cycles)
-    }
-
-    fn launch(self, kernels: &Kernels, cycles: *mut Cycles) -> Result<u32, Failure> {
         let mut peak = 0;
         let name = CString::new(self.name).unwrap_or_default();
         // SAFETY: the symbol is only compared with null here; the shim calls it as a kernel.
@@ -247,9 +222,7 @@ impl<'a> Launch<'a> {
             regions: self.regions.len() as u32,
             region: self.regions.as_ptr(),
             fault_block: self.fault_block.map_or(-1, |block| block as i32),
-            shared_bytes: self.shared_bytes,
             peak_ub: &raw mut peak,
-            cycles,
             entry: entry.map_or(ptr::null_mut(), |symbol| *symbol),
         };
         let mut error = [0u8; 4096];

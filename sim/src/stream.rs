@@ -10,8 +10,6 @@ use crate::task::Task;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub device: u32,
-    /// Whether it is the shared context of its device.
-    pub shared: bool,
 }
 
 /// A stream.
@@ -39,13 +37,12 @@ pub(crate) struct Capture {
 /// An event.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    pub flags: u32,
     /// Number of records enqueued.
     pub recorded: u64,
     /// Number of the latest record that is done.
     pub done: u64,
     /// Stream of the latest record.
     pub stream: u64,
-    /// Time of the latest record, in simulated nanoseconds.
-    pub at: f64,
+    /// The tasks that had begun at the latest record.
+    pub at: u32,
 }

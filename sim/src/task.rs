@@ -11,8 +11,6 @@ pub(crate) enum Task {
     Launch(Launch),
     /// Marks an event's n-th record as done.
     Record { event: u64, nth: u64 },
-    /// Waits for an event's n-th record.
-    Wait { event: u64, nth: u64 },
 }
 
 impl Task {
@@ -23,7 +21,7 @@ impl Task {
         match self {
             Self::Copy { to, from, bytes } => overlap(*to, *bytes) || overlap(*from, *bytes),
             Self::Launch(launch) => launch.args.iter().any(|&arg| overlap(arg, 1)),
-            Self::Record { .. } | Self::Wait { .. } => false,
+            Self::Record { .. } => false,
         }
     }
 

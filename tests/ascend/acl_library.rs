@@ -10,7 +10,7 @@ use std::{env, fs};
 use avsg::ascend::acl::{Acl, Context, DeviceMemory, Event, OPTIONAL, REQUIRED, Source, Stream};
 use avsg::ascend::simulated;
 use avsg::engine::Fresh;
-use avsg_sim::{Options, Session, entries, resolve, sys};
+use avsg_sim::{Options, Session, resolve};
 
 use crate::harness::{
     count, engine_over, expect_refusal, fail_next, in_session, plan_in_a_stream, seeded,
@@ -93,7 +93,7 @@ fn objects_work_on_other_threads_and_in_other_contexts() {
     });
     // Nor is a stream's context the current one of this thread, which recording an event needs.
     for (context, stream) in [(&context, &stream), (&other, &foreign)] {
-        Event::sync(context).unwrap().record(stream).unwrap();
+        Event::new(context).unwrap().record(stream).unwrap();
     }
     drop((stream, foreign, context, other));
     assert_eq!(session.leaks(), Vec::<String>::new());
@@ -159,23 +159,4 @@ fn an_error_of_a_drop_is_reported_by_its_context_and_by_no_call_of_another_engin
         fail_next(session, "aclrtFree", 1);
         expect_refusal(second.close(), &["aclrtFree failed with code 507899"]);
     });
-}
-
-#[test]
-fn a_context_of_the_caller_is_used_and_not_destroyed() {
-    let session = Session::new(Options::default());
-    let acl = Arc::new(Acl::open(&simulated::source()).unwrap());
-    expect_refusal(Context::adopt(Arc::clone(&acl), 0), &["this thread has no current context"]);
-    let mut own = std::ptr::null_mut();
-    // SAFETY: the function writes a handle to `own`.
-    assert_eq!(unsafe { entries::aclrtCreateContext(&mut own, 0) }, sys::ACL_SUCCESS);
-    let context = Context::adopt(acl, 0).unwrap();
-    let stream = Stream::new(&context).unwrap();
-    // SAFETY: the call fails, because the context has a stream.
-    assert_ne!(unsafe { entries::aclrtDestroyContext(own) }, sys::ACL_SUCCESS, "it has a stream");
-    drop((DeviceMemory::zeroed(&context, 64).unwrap(), stream));
-    Context::finish(context).unwrap();
-    // SAFETY: nothing of the context is left.
-    assert_eq!(unsafe { entries::aclrtDestroyContext(own) }, sys::ACL_SUCCESS);
-    assert_eq!(session.leaks(), Vec::<String>::new());
 }

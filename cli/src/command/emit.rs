@@ -1,6 +1,5 @@
 //! `avsg emit` writes the kernels of a geometry as source text, and shows the memory that they use.
 
-mod cuda;
 pub mod report;
 
 use std::path::{Path, PathBuf};
@@ -18,12 +17,8 @@ use clap::Args;
 
 use super::geometry::TableOptions;
 use super::output::OutputOptions;
-use crate::checks::require;
 use crate::output_file;
 use report::Report;
-
-/// The languages that kernels can be written in.
-const TARGETS: [&str; 2] = ["ascendc", "cuda"];
 
 /// The chip and the geometry, which are constants in the kernels.
 #[derive(Args, Debug)]
@@ -89,15 +84,6 @@ pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
                         The kernels include the written headers, and the headers include kernel_operator.h of CANN. \
                         The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
-    /// Language of the kernels: ascendc for the 910B, or cuda for GPUs from sm_80 on
-    #[arg(long, value_name = "TARGET", default_value = TARGETS[0])]
-    target: String,
-    /// Threads of a block, for cuda: 256, 512 or 1024
-    #[arg(long, value_name = "N", default_value_t = 1024)]
-    threads: u32,
-    /// Bytes of shared memory that a block may use, for cuda: 232448 of an H100, 166912 of an A100
-    #[arg(long, value_name = "BYTES", default_value_t = 232448)]
-    shared_bytes: u32,
     #[command(flatten)]
     kernels: KernelOptions,
     /// Also show the place of every column of Stage One in the unified buffer
@@ -111,47 +97,30 @@ pub struct Options {
     output: OutputOptions,
 }
 
-impl Options {
-    /// Writes files if a directory is given.
-    fn write_files(
-        &self,
-        mut files: impl Iterator<Item = (String, impl AsRef<[u8]>)>,
-    ) -> Result<()> {
-        let Some(dir) = &self.out else { return Ok(()) };
-        files.try_for_each(|(name, text)| write(dir, &name, text.as_ref()).map(drop))
-    }
-
-    /// Says how many files were written, and what to do with them.
-    fn written(&self, files: usize, then: impl Fn(&str) -> String) -> String {
-        let Some(dir) = self.out.as_ref().map(|dir| dir.display().to_string()) else {
-            return "No file was written; pass --out DIR to write the kernels.".to_owned();
-        };
-        format!("{files} files were written to {dir}; {}", then(&dir))
-    }
-}
-
 /// Writes the kernels if a directory is given, and prints their plan.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let known = TARGETS.contains(&options.target.as_str());
-    let limit = format!("the known languages are {}", TARGETS.join(" and "));
-    require(known, "--target", &options.target, limit, "choose one of them")?;
     options.output.check_with_folder([], options.out.as_deref())?;
-    if options.target == TARGETS[1] {
-        return cuda::run(options);
-    }
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, plan) = kernels_of(&p, Abi::Direct)?;
-    options.write_files(kernels.files())?;
     let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
     let project = toolchain::project(&names, soc.name);
-    options.write_files(std::iter::once(("CMakeLists.txt".to_owned(), project)))?;
+    let mut then = "No file was written; pass --out DIR to write the kernels.".to_owned();
+    if let Some(dir) = &options.out {
+        let files = kernels.files().chain([("CMakeLists.txt".to_owned(), project.as_str())]);
+        let mut written = 0;
+        for (name, text) in files {
+            write(dir, &name, text.as_bytes())?;
+            written += 1;
+        }
+        let dir = dir.display();
+        then = format!(
+            "{written} files were written to {dir}; on a machine with CANN, build them with\n  \
+             cmake -S {dir} -B {dir}/build && cmake --build {dir}/build"
+        );
+    }
     let report = Report::new(&p, soc, &kernels);
     options.output.write(&report, || {
-        let mut page = report.page(&options.written(kernels.files().count() + 1, |dir| {
-            format!(
-                "on a machine with CANN, build them with\n  cmake -S {dir} -B {dir}/build && cmake --build {dir}/build"
-            )
-        }));
+        let mut page = report.page(&then);
         if options.plan {
             page.text(format!("Stage One: {plan}"));
         }

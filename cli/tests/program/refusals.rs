@@ -90,9 +90,6 @@ const REFUSALS: &[Refusal<'_>] = &[
     ("size SAMPLE --link disk:/dev/shm", &["--link is /dev/shm", "on a disk"]),
     // Targets.
     ("emit --soc ascend310p", &["--soc is ascend310p", "ascend910b3"]),
-    ("emit --target opencl", &["--target is opencl", "ascendc and cuda"]),
-    ("emit --target cuda --threads 100", &["--threads is 100", "256, 512 or 1024"]),
-    ("emit --target cuda --k 8192 --threads 256", &["--threads is 256", "choose more threads"]),
     ("opp --out /dev/null/x --soc b5", &["--soc is b5"]),
 ];
 

@@ -22,14 +22,6 @@ pub trait Columns<'a, M: Machine> {
     fn life(&mut self, name: &'static str, slots: u32) -> M::Life<'a>;
 }
 
-/// An array of the miss list that a copy of rows needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Copied {
-    Rows,
-    Slots,
-}
-
 /// The source of the arguments of a kernel.
 pub trait Arguments<'a, M: Machine> {
     /// Returns a scalar in `range`.
@@ -44,11 +36,6 @@ pub trait Arguments<'a, M: Machine> {
     /// Returns an array in global memory that the kernel writes and reads back. The words that it
     /// writes are in `range`.
     fn output(&mut self, name: &'static str, range: RangeInclusive<i32>) -> M::Output<'a>;
-    /// Returns an array in global memory from which copies of rows take the entries that the kernel
-    /// has written.
-    fn copied(&mut self, name: &'static str, _: Copied) -> M::Output<'a> {
-        self.output(name, i32::MIN..=i32::MAX)
-    }
     /// Returns an array in global memory of which a kernel writes and reads back one line of 64
     /// bytes, from word `at` on. `words` names some of them.
     fn line(

@@ -1,8 +1,8 @@
 //! The implementation of [`Machine`] for every [`Cpu`]: a sweep is a loop over registers, and a
 //! list is a slice that grows.
 
+use super::Machine;
 use super::cpu::{Column, Cpu, Life, List, Scalar, Tile, index};
-use super::{Indices, Machine};
 
 /// Defines methods that are the register operations of the same names.
 macro_rules! same {
@@ -105,15 +105,7 @@ impl<C: Cpu> Machine for C {
         Cpu::store(self, column.data, t.at, v, t.live);
     }
     #[inline(always)]
-    fn scatter(
-        self,
-        t: Self::Tile,
-        column: &mut Column<'_>,
-        index: C::V,
-        v: C::V,
-        mask: C::K,
-        _: Indices,
-    ) {
+    fn scatter(self, t: Self::Tile, column: &mut Column<'_>, index: C::V, v: C::V, mask: C::K) {
         Cpu::scatter(self, column, index, v, mask & t.live);
     }
 

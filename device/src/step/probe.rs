@@ -15,7 +15,7 @@
 use super::schedule::{Schedule, Step};
 use crate::machine::control::{repeat, sweep};
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine, search};
+use crate::machine::{Machine, search};
 use crate::table::hash;
 use crate::table::state::EMPTY;
 
@@ -31,7 +31,12 @@ pub fn probe<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
     m.clear(&mut work.invalid);
     let table = [&state.link, &state.id];
     sweep!(m, request.k, |t| {
-        let (id, x, valid) = selected(m, t, &work.ids, request.limit);
+        let id = m.load(t, &work.ids);
+        let padding = m.is_negative(id);
+        // Padding is set to 0, because the difference from the limit must not overflow.
+        let x = m.name_vector("x", m.select(padding, m.splat(0), id));
+        let over = m.name_vector("overLimit", x - request.limit);
+        let valid = m.name_mask("valid", m.is_negative(over) & !padding);
         let mixed = hash::mixed(m, p, x);
         let at = hash::first_link(m, p, mixed);
         let (slot, found) = search::candidate(m, p.slots, table, at, x);
@@ -69,7 +74,7 @@ pub fn other_links<M: Machine>(
         sweep!(m, m.len(pending), |t| {
             let (key, lane) = (m.item(t, pending, 0), m.item(t, pending, 1));
             let (word, matches) = examine(key, round + 1);
-            m.scatter(t, result, lane, word, matches, Indices::Distinct);
+            m.scatter(t, result, lane, word, matches);
             m.append(t, next, !matches, [key, lane]);
         });
         m.move_list(pending, next);
@@ -81,20 +86,4 @@ pub fn other_links<M: Machine>(
 pub fn copy_ids<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
     let ids = &s.request.ids;
     s.m.copy_in(&mut s.work.ids, &ids.words, ids.at + ids.stride * s.token, s.request.k);
-}
-
-/// Returns the ids of the tile, the ids with 0 for padding, and which of them are valid.
-#[inline(always)]
-pub fn selected<M: Machine>(
-    m: M,
-    t: M::Tile,
-    ids: &M::Column<'_>,
-    limit: M::Scalar,
-) -> (M::V, M::V, M::Mask) {
-    let id = m.load(t, ids);
-    let padding = m.is_negative(id);
-    // Padding is set to 0, because the difference from the limit must not overflow.
-    let x = m.name_vector("x", m.select(padding, m.splat(0), id));
-    let over = m.name_vector("overLimit", x - limit);
-    (id, x, m.name_mask("valid", m.is_negative(over) & !padding))
 }

@@ -1,21 +1,11 @@
 //! Refresh: the lifetimes of slots that were hit.
 
-use super::order::find_values;
 use super::schedule::{Schedule, Step};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
-use crate::machine::phase::Phase;
 use crate::table::learned::AFTER_HIT;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::State;
-
-/// Refreshes all hits of the token before its victims are chosen.
-#[inline(always)]
-pub fn refresh_first<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
-    s.m.phase(Phase::Refresh, "the lifetimes of the hits");
-    refresh(s);
-    find_values(s);
-}
 
 /// Refreshes the lifetime of every hit of the token (Alg. 1, line 6). It is a sweep of its own:
 /// inside the first round of Probe, its dependent byte accesses kept the gathers of the next tiles

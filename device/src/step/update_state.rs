@@ -19,100 +19,18 @@
 //! reusable by its fingerprint, and whether its slot is dead is neither read nor written.
 
 use super::schedule::{Schedule, Step};
-use crate::machine::control::{repeat, sweep, when};
+use crate::machine::control::sweep;
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine, search};
+use crate::machine::{Machine, search};
 use crate::table::hash;
 use crate::table::params::{Params, Table};
-use crate::table::state::{DEAD, State};
-
-/// Returns the lifetime of a new slot until it has a link.
-#[inline(always)]
-pub fn unlinked_life(p: &Params) -> i8 {
-    if is_wide(p) { p.new_life() } else { DEAD }
-}
-
-/// Does what [`Schedule::update`] says. `find_links` writes the position of the first reusable link of
-/// each probe sequence in `work.sequence` to `work.link_position`, for as many as `work.dead` has entries.
-#[inline(always)]
-pub fn update<M: Machine, S: Schedule>(
-    s: &mut Step<'_, '_, M, S>,
-    find_links: impl Fn(&mut Step<'_, '_, M, S>),
-) {
-    let m = s.m;
-    let some = m.name_scalar("someMiss", m.gt(m.len(&s.work.miss), m.scalar(0)));
-    m.phase(Phase::UpdateState, "the misses enter the victims");
-    when!(m, some, || fill_victims(s));
-    copy_slots_out(s);
-    m.phase(Phase::UpdateState, "a link for every miss");
-    when!(m, some, || link_misses(s, &find_links));
-}
+use crate::table::state::State;
 
 /// Publishes the slots of the token.
 #[inline(always)]
 pub fn copy_slots_out<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
     let slot = &mut s.request.slot;
     s.m.copy_out(&mut slot.words, slot.at + slot.stride * s.token, &s.work.slot, s.request.k);
-}
-
-/// Writes the slots of the misses into `work.slot`, their ids and lifetimes into the slots, and their
-/// probe sequences and new links into `work.sequence` and `work.new_link`.
-#[inline(always)]
-fn fill_victims<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
-    let Step { m, p, state, work, token, .. } = s;
-    let (m, token) = (*m, *token);
-    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
-    sweep!(m, m.len(&work.miss), |t| {
-        let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
-        let slot = m.item(t, &work.dead, 0);
-        let all = !m.is_negative(slot);
-        m.set_life(t, &mut state.life, slot, unlinked_life(p), all);
-        // Both scatters follow the computation of their operands, so that a vector core runs
-        // them in one loop.
-        let lane = m.name_vector("lane", position - first);
-        m.scatter(t, &mut state.id, slot, x, all, Indices::Distinct);
-        m.scatter(t, &mut work.slot, lane, slot, all, Indices::Distinct);
-        let mixed = hash::mixed(m, p, x);
-        m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-        m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
-    });
-}
-
-/// Finds and writes a link for each miss. `wide` searches twice: the second time for the misses whose
-/// link was overwritten by a later miss.
-#[inline(always)]
-fn link_misses<M: Machine, S: Schedule>(
-    s: &mut Step<'_, '_, M, S>,
-    find_links: &impl Fn(&mut Step<'_, '_, M, S>),
-) {
-    let (m, rounds) = (s.m, 1 + u32::from(is_wide(s.p)));
-    repeat!(m, rounds, m.scalar(rounds as i32), |round| {
-        find_links(s);
-        write_links(s);
-        if is_wide(s.p) {
-            // Nothing follows the last search.
-            when!(m, m.ne(round, m.scalar(rounds as i32 - 1)), || {
-                let work = &mut *s.work;
-                let entries = [&mut work.new_link, &mut work.sequence];
-                collect_overwritten(m, s.p, s.state, &mut work.dead, &work.link_position, entries);
-            });
-        }
-    });
-}
-
-/// Returns whether the links at positions `at` may be replaced: those that were left behind, and
-/// for `paper` those to dead slots.
-#[inline(always)]
-pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, at: M::V) -> M::Mask {
-    let (slot, free) = search::left_behind(
-        m,
-        p.slots,
-        [&state.link, &state.id],
-        at,
-        #[inline(always)]
-        |id| hash::fingerprint(m, p, hash::mixed(m, p, id)),
-    );
-    if is_wide(p) { free } else { free | m.is_negative(m.gather_life(&state.life, slot)) }
 }
 
 /// Returns whether a table is `wide`, which is known when a kernel is recorded or compiled.
@@ -129,7 +47,7 @@ pub fn write_links<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
     m.phase(Phase::UpdateState, "the links, of which a later miss overwrites an earlier one");
     sweep!(m, m.len(&work.dead), |t| {
         let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
-        m.scatter(t, &mut state.link, at, word, !m.is_negative(at), Indices::Repeated);
+        m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
         if !is_wide(p) {
             let slot = m.low_bits(word, p.slot_bits());
             m.set_life(t, &mut state.life, slot, p.new_life(), !m.is_negative(word));

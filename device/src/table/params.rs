@@ -134,9 +134,8 @@ impl Params {
     }
 
     /// Returns the default geometry of devices with little fast memory, such as vector cores: two links per
-    /// slot, R = 7, and learned lifetimes only below S = 4·K. In a larger buffer few rows miss, and by the
-    /// model of a vector core the copies that learning saves take less time than it does
-    /// (`research/docs/cost-model.md`).
+    /// slot, R = 7, and learned lifetimes only below S = 4·K. In a larger buffer few rows miss, so that
+    /// learning saves few copies.
     pub fn compact(k: u32, tokens: u32, slots: u32) -> Self {
         let wide = Self::wide(k, tokens, slots);
         let lifetime = if slots / 4 >= k { Lifetime::Constant(127) } else { wide.lifetime };

@@ -31,7 +31,6 @@ fn steps_equal_the_scalar_machine(order: Order) {
 #[test]
 fn every_order_equals_the_sequential_one() {
     steps_equal_the_scalar_machine(Order::VectorCore);
-    steps_equal_the_scalar_machine(Order::Simt);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! One request: its table, the working columns of a core, its outputs, and Stage One of a step on
 //! any CPU machine. Every output lies between guard words, which no kernel may write.
 
-use core::marker::PhantomData;
-
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
@@ -10,14 +8,13 @@ use avsg_device::memory::{clear_state, learn, life_at, links_end, split_state, s
 use avsg_device::one_request::StageOne;
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
-use avsg_device::schedule::Schedule;
 use avsg_device::sequential::Sequential;
-use avsg_device::simt::Simt;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
-use avsg_device::vector_core::{VectorCore, refresh_deferred};
+use avsg_device::vector_core::VectorCore;
 use avsg_device::work::{split_work, work_words};
 
+use super::late_refresh::refresh_deferred;
 use super::splitmix::SplitMix64;
 
 /// The inputs of a step.
@@ -76,11 +73,8 @@ pub struct Outcome {
 pub enum Order {
     /// [`Sequential`], as the library has compiled it for one lane or another machine.
     Cpu(fn(StageOne<'_>)),
-    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it and of [`Simt`]; here three lanes run
-    /// them.
+    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it; here three lanes run it.
     VectorCore,
-    /// [`Simt`], if it serves the table.
-    Simt,
 }
 
 /// One lane.
@@ -109,7 +103,7 @@ impl OneRequest {
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
         let words = work_words::<Sequential>(&p).max(work_words::<VectorCore>(&p));
-        let work = vec![UNTOUCHED; words.max(work_words::<Simt>(&p))];
+        let work = vec![UNTOUCHED; words];
         let outputs = Default::default();
         Self { p, order: SCALAR, shared: false, deferred: 0, state, work, outputs }
     }
@@ -131,7 +125,6 @@ impl OneRequest {
         let blocks = input(&mut step.blocks.iter());
         let order = match self.order {
             Order::VectorCore if !VectorCore::serves(&self.p) => SCALAR,
-            Order::Simt if !Simt::serves(&self.p) => SCALAR,
             order => order,
         };
         // A CPU gets the arrays without their guards, a device the words at which they begin.
@@ -162,10 +155,9 @@ impl OneRequest {
         match order {
             Order::Cpu(run) => run(stage_one),
             Order::VectorCore => {
-                Emu::<3>.run(OnDevice(stage_one, self.shared, PhantomData::<VectorCore>));
+                Emu::<3>.run(OnDevice(stage_one, self.shared));
                 self.refresh_last(n, k);
             }
-            Order::Simt => Emu::<3>.run(OnDevice(stage_one, false, PhantomData::<Simt>)),
         }
         if self.p.lifetime == Lifetime::Learned {
             learn(&self.p, &mut self.state);
@@ -226,14 +218,14 @@ impl OneRequest {
     }
 }
 
-/// A step by a schedule of devices, whose arrays begin after their guards, and whether a core has all of a shared token.
-struct OnDevice<'a, S>(StageOne<'a>, bool, PhantomData<S>);
+/// A step by [`VectorCore`], whose arrays begin after their guards, and whether a core has all of a shared token.
+struct OnDevice<'a>(StageOne<'a>, bool);
 
-impl<S: Schedule> Kernel for OnDevice<'_, S> {
+impl Kernel for OnDevice<'_> {
     type Out = ();
     #[inline(always)]
     fn run<C: Cpu>(self, m: C) {
-        let Self(one, shared, _) = self;
+        let Self(one, shared) = self;
         let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
         let (p, at) = (one.params, scalar(GUARD));
         let [position, id, slot, row] = one.miss;
@@ -241,7 +233,7 @@ impl<S: Schedule> Kernel for OnDevice<'_, S> {
             m,
             p,
             &mut split_state::<C>(p, one.state),
-            &mut split_work::<C, S>(p, one.work),
+            &mut split_work::<C, VectorCore>(p, one.work),
             &mut Request {
                 tokens: scalar(one.tokens),
                 k: scalar(one.k),

@@ -49,7 +49,6 @@ static const int ACL_MEMCPY_HOST_TO_DEVICE = 1;
 static const int ACL_MEMCPY_DEVICE_TO_HOST = 2;
 static const int ACL_MEMCPY_DEVICE_TO_DEVICE = 3;
 static const int ACL_HBM_MEM = 1;
-static const int ACL_EVENT_SYNC = 1;
 static const int ACL_EVENT_TIME_LINE = 8;
 static const int ACL_HOST_REGISTER_MAPPED = 0;
 static const int ACL_DEVICE_INFO_AI_CORE_NUM = 0;
@@ -108,7 +107,6 @@ typedef struct {
   aclError (*aclrtDestroyStream)(aclrtStream stream);
   aclError (*aclrtDestroyStreamForce)(aclrtStream stream);
   aclError (*aclrtSynchronizeStreamWithTimeout)(aclrtStream stream, int32_t timeout);
-  aclError (*aclrtStreamWaitEvent)(aclrtStream stream, aclrtEvent event);
   aclError (*aclrtGetStreamResLimit)(aclrtStream stream, int32_t type, uint32_t *value);
   /* event */
   aclError (*aclrtCreateEventExWithFlag)(aclrtEvent *event, uint32_t flag);

@@ -8,8 +8,7 @@ use super::{Acl, call, sys};
 use crate::address::Address;
 use crate::{Error, Result, ensure, invalid};
 
-/// A context of a device: its default context, which frameworks use, or one that the caller made.
-/// All values of [`super`] hold a reference to their context.
+/// The default context of a device, which frameworks use. All values of [`super`] hold a reference to their context.
 ///
 /// The runtime has a current context per thread and refuses streams of other contexts, so every
 /// call that depends on it goes through [`Self::bind`].
@@ -53,20 +52,6 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    /// Adopts this thread's current context, for streams that belong to it; `device` is its device.
-    /// The caller owns the context and must destroy it after all values that were made from it.
-    ///
-    /// # Errors
-    /// If this thread has no current context.
-    pub fn adopt(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
-        let handle = current(&acl)?.ok_or_else(|| {
-            invalid!("context" is "none", but "this thread has no current context";
-                "call aclrtSetCurrentContext first")
-        })?;
-        let handle = Address(handle);
-        Ok(Arc::new(Self { acl, handle, device, set: false, errors: Mutex::default() }))
-    }
-
     /// Returns the runtime.
     pub fn acl(&self) -> &Acl {
         &self.acl
@@ -82,8 +67,7 @@ impl Context {
     pub fn bind(&self) -> Result<Current<'_>> {
         let before = current(&self.acl)?;
         if before != Some(self.handle.0) {
-            // SAFETY: the context exists as long as this value: the drop releases the device of one that
-            // `for_device` opened, and the owner of an adopted one destroys it later (`adopt`).
+            // SAFETY: the context exists as long as this value, whose drop releases the device.
             unsafe { call!(self.acl, aclrtSetCurrentContext(self.handle.0))? };
         }
         Ok(Current { context: self, before: before.filter(|&b| b != self.handle.0) })

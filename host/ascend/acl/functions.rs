@@ -98,7 +98,6 @@ functions! {
         aclrtGetMemInfo
         aclrtSynchronizeDeviceWithTimeout
         aclrtDestroyStreamForce
-        aclrtStreamWaitEvent
         aclrtGetStreamResLimit
         aclrtCreateEventExWithFlag
         aclrtDestroyEvent

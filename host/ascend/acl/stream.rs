@@ -40,13 +40,6 @@ impl Stream {
         unsafe { call!(acl, aclrtSynchronizeStreamWithTimeout(self.raw.handle(), timeout_ms)) }
     }
 
-    /// Makes later work of the stream wait for the event's latest record.
-    pub fn wait(&self, event: &Event) -> Result<()> {
-        let (_current, acl) = (self.context.bind()?, self.context.acl());
-        // SAFETY: stream and event are owned by their values.
-        unsafe { call!(acl, aclrtStreamWaitEvent(self.raw.handle(), event.0.at())) }
-    }
-
     /// Captures what `work` puts into the stream, instead of running it. Until it returns, the
     /// runtime refuses calls of this thread that wait.
     ///
@@ -146,24 +139,15 @@ impl Context {
     }
 }
 
-/// An event, which streams record and wait for.
+/// An event, which measures the time at which a stream records it.
 #[derive(Debug)]
 pub struct Event(Owned);
 
 impl Event {
-    /// Creates an event that streams can wait for.
-    pub fn sync(context: &Arc<Context>) -> Result<Self> {
-        Self::new(context, sys::ACL_EVENT_SYNC)
-    }
-
-    /// Creates an event that measures time.
-    pub fn timing(context: &Arc<Context>) -> Result<Self> {
-        Self::new(context, sys::ACL_EVENT_TIME_LINE)
-    }
-
-    fn new(context: &Arc<Context>, uses: i32) -> Result<Self> {
+    /// Creates an event.
+    pub fn new(context: &Arc<Context>) -> Result<Self> {
         let _current = context.bind()?;
-        let (mut handle, uses) = (core::ptr::null_mut(), uses.unsigned_abs());
+        let (mut handle, uses) = (core::ptr::null_mut(), sys::ACL_EVENT_TIME_LINE.unsigned_abs());
         // SAFETY: the function writes a handle to `handle`.
         unsafe { call!(context.acl(), aclrtCreateEventExWithFlag(&mut handle, uses))? };
         // SAFETY: the event was created above, and `Owned` releases it.
@@ -191,7 +175,7 @@ impl Event {
     /// Returns the milliseconds from `start` to this event.
     ///
     /// # Errors
-    /// If an event does not measure time, or its record has not completed.
+    /// If a record has not completed.
     pub fn since(&self, start: &Self) -> Result<f32> {
         let (_current, acl, mut ms) = (self.0.context.bind()?, self.0.context.acl(), 0.0);
         // SAFETY: both values own their events, and the function writes a number to `ms`.

@@ -46,7 +46,6 @@ pub const ACL_MEMCPY_HOST_TO_DEVICE: ::core::ffi::c_int = 1;
 pub const ACL_MEMCPY_DEVICE_TO_HOST: ::core::ffi::c_int = 2;
 pub const ACL_MEMCPY_DEVICE_TO_DEVICE: ::core::ffi::c_int = 3;
 pub const ACL_HBM_MEM: ::core::ffi::c_int = 1;
-pub const ACL_EVENT_SYNC: ::core::ffi::c_int = 1;
 pub const ACL_EVENT_TIME_LINE: ::core::ffi::c_int = 8;
 pub const ACL_HOST_REGISTER_MAPPED: ::core::ffi::c_int = 0;
 pub const ACL_DEVICE_INFO_AI_CORE_NUM: ::core::ffi::c_int = 0;
@@ -121,9 +120,6 @@ pub struct Functions {
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream) -> aclError>,
     pub aclrtSynchronizeStreamWithTimeout:
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream, timeout: i32) -> aclError>,
-    pub aclrtStreamWaitEvent: ::core::option::Option<
-        unsafe extern "C" fn(stream: aclrtStream, event: aclrtEvent) -> aclError,
-    >,
     pub aclrtGetStreamResLimit: ::core::option::Option<
         unsafe extern "C" fn(stream: aclrtStream, type_: i32, value: *mut u32) -> aclError,
     >,

@@ -52,7 +52,6 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
     uint32_t s = src.addr, d = dst.addr;
     if (to_size != from_size || d != s)
         shim::check_disjoint(x, "src", d, d + count * to_size, s, s + count * from_size);
-    shim::takes_repeats<(to_size > from_size ? to_size : from_size)>(c, l);
     c.issue(shim::V, x, [&c, x, d, s, count] {
         bool clean = !c.any_undefined(s, count * from_size);
         for (uint32_t i = 0; i < count; ++i) {

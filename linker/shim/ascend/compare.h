@@ -39,7 +39,6 @@ void compare(const CallSite &x, const LocalTensor<U> &d, const Operand<T> (&sour
         check_disjoint(x, "a source", to, to + bytes, s.at.addr, s.at.addr + count * size);
     }
     declare_bytes(c, x, "dst", d, bytes, true);
-    takes_repeats<size>(c, l);
     uint32_t s0 = sources[0].at.addr, s1 = sources[N - 1].at.addr;
     c.issue(V, x, [&c, to, s0, s1, scalar, m, whole, bytes] {
         bool clean = !c.any_undefined(s0, whole * size) && !c.any_undefined(s1, whole * size);

@@ -15,7 +15,6 @@ namespace AscendC::shim {
 struct Event {
     bool set = false;
     Clock token{};
-    double time = 0;
     CallSite by{};
 };
 
@@ -75,7 +74,6 @@ class Core {
     LaunchState &launch_state;
     const uint32_t block;
     uint8_t *const ub, *const undefined;
-    CoreTime time;
     Event events[size_t(HardEvent::MAX)][8];
     uint32_t peak = 0;
     int32_t kernel_type = -1;
@@ -84,8 +82,7 @@ class Core {
     const bool checks, adversarial;
 
     Core(LaunchState &w, uint32_t b)
-        : launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined), time(w.options.cycles), checks(w.checks()),
-          adversarial(w.options.mode != 0) {
+        : launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined), checks(w.checks()), adversarial(w.options.mode != 0) {
         for (auto &n : issued) n.assign(ISSUE_RECORDS, IssueRecord{0, 0, CallSite{"an earlier instruction"}});
         std::memset(undefined, 0xff, UB_BYTES);
         uint64_t x = (w.options.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
@@ -169,7 +166,6 @@ class Core {
     void barrier(Pipe p) {
         join(completed[p], completed[S]);
         completed[p][p] = issue_count[p];
-        time.barrier(p);
     }
 
     void barrier_all() {
@@ -177,7 +173,6 @@ class Core {
         drained = true;
         if (adversarial) deferred.run_covered(issue_count);
         for (Space &m : spaces) m.clocks.clear();
-        time.barrier_all();
     }
 
     void set(HardEvent e, int32_t id, const CallSite &x) {
@@ -191,7 +186,6 @@ class Core {
         ev.by = x;
         ev.token = completed[edge.from];
         ev.token[edge.from] = issue_count[edge.from];
-        ev.time = time.set_flag(edge.from);
     }
 
     void wait(HardEvent e, int32_t id, const CallSite &x) {
@@ -201,7 +195,6 @@ class Core {
         ev.set = false;
         join(completed[edge.to], completed[S]);
         join(completed[edge.to], ev.token);
-        time.wait_flag(edge.to, ev.time);
     }
 
     // Checks at the end of the kernel that no event is still set and no instruction may still run.
@@ -254,7 +247,6 @@ class Core {
                  "elements and stores that add; call InitSocState first");
         if (p != S) drained = false;
         if (p == S) required[S] = issue_count[S];
-        time.issue(p);
         uint32_t seq = ++issue_count[p];
         issued[p][seq % ISSUE_RECORDS] = IssueRecord{seq, ++program_index, x};
         Conflict conflicts[2 * PIPES];

@@ -31,7 +31,6 @@ Move declare_move(const CallSite &x, const char *operand, const LocalTensor<T> &
     declare_bytes(c, x, operand, local, move.used, in);
     c.launch_state.check_region(x, gm, gm + len, !in);
     c.accesses_gm(gm, gm + len, !in);
-    c.time.takes(&avsg_shim_prices::byte, len);
     return move;
 }
 

@@ -31,7 +31,6 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     c.accesses(src.addr + base, src.hi, false);
     shim::check_disjoint(x, "src", dst.addr, dst.addr + bytes, src.addr, src.hi);
     shim::check_disjoint(x, "offset", dst.addr, dst.addr + bytes, offset.addr, offset.addr + off_bytes);
-    c.time.takes(&avsg_shim_prices::gather, count);
     uint32_t to = dst.addr, from = src.addr + base, end = src.hi, offs = offset.addr;
     c.issue(shim::V, x, [&c, x, to, from, end, offs, count, bytes] {
         if (c.checks && c.any_undefined(offs, count * 4))

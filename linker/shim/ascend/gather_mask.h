@@ -39,7 +39,6 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
         check_disjoint(x, "pattern", to, to + max_kept * size, pattern, pattern + (total + 7) / 8);
     }
     declare_bytes(c, x, "dst", d, max_kept * size, true);
-    c.time.takes(&avsg_shim_prices::compact, double((total * size + 255) / 256));
 
     std::vector<uint8_t> data, undefined_bits;
     uint64_t kept = 0;

@@ -127,11 +127,6 @@ void declare_operand(Core &c, const CallSite &x, const char *operand, const Oper
     }
 }
 
-// Prices the next instruction at one repeat per 256 bytes.
-template <uint32_t SIZE> void takes_repeats(Core &c, const Lanes &l) {
-    c.time.takes(&avsg_shim_prices::repeat, l.counted ? (l.n * SIZE + 255) / 256 : l.repeats);
-}
-
 inline bool intersects(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) { return a < b_end && b < a_end; }
 
 // Checks that the destination either is exactly the source or does not overlap it; the result of
@@ -169,7 +164,6 @@ void issue_lanes(const CallSite &x, const Lanes &l, const Operand<T> (&operands)
     }
     declare_operand(c, x, names[0], operands[0], l, true);
     for (size_t i = 1; i < N; ++i) check_overlap<sizeof(T)>(x, names[i], l, at[0], at[i]);
-    takes_repeats<sizeof(T)>(c, l);
     c.issue(V, x, [&c, l, at, run] {
         for_each_run<sizeof(T)>(l, at, [&](const uint32_t (&a)[N], uint32_t n) { run(c, a, n); });
     });

@@ -38,7 +38,7 @@ inline void run_block(LaunchState &w, uint32_t block, const char *kernel, void *
         w.record_fault(block, fault);
     }
     current() = nullptr;
-    w.end(block, core.time, core.peak);
+    w.end(block, core.peak);
 }
 
 inline int report(char *error, size_t len, int code, const std::string &text) {

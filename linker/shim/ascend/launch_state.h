@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "cycles.h"
 #include "fault.h"
 
 extern "C" {
@@ -27,9 +26,7 @@ struct avsg_shim_options {
     uint32_t regions;
     const avsg_shim_region *region;
     int32_t fault_block; // The block that raises an AI Core exception, or -1.
-    uint32_t shared_bytes; // Only for GPUs.
     uint32_t *peak_ub;   // Out: highest accessed UB byte + 1 without Select's scratch.
-    avsg_shim_cycles *cycles; // Null, or the prices and the times of the launch.
     void *entry;         // The kernel, or null if the library has none of its name.
 };
 }
@@ -53,7 +50,6 @@ class LaunchState {
     std::condition_variable state_changed;
     uint32_t arrived = 0, ended = 0;
     uint64_t round = 0;
-    Meeting meeting;
 
   public:
     uint32_t fault_core = UINT32_MAX; // The lowest core that broke a rule, with its fault.
@@ -96,32 +92,28 @@ class LaunchState {
     }
 
     // Waits until all cores have called SyncAll. All cores return together, or all of them throw.
-    void sync_all(const CallSite &x, CoreTime &time) {
+    void sync_all(const CallSite &x) {
         if (blocks > options.cores)
             hang(x, blocks, " blocks on ", options.cores,
                  " cores never all reach SyncAll; launch at most one block per core");
         std::unique_lock<std::mutex> g(lock);
         if (stop) throw Fault{"", false, true};
         ++arrived;
-        meeting.arrive(time);
         const uint64_t arrival_round = round;
         if (arrived + ended == blocks) {
             if (ended) hang(x, ended, " of ", blocks, " cores ended without this SyncAll");
             arrived = 0;
             ++round;
             close_round();
-            meeting.close();
             state_changed.notify_all();
         }
         state_changed.wait(g, [&] { return stop || round != arrival_round; });
         if (stop) throw Fault{"", false, true};
-        meeting.leave(time);
     }
 
-    void end(uint32_t core, CoreTime &time, uint32_t peak) {
+    void end(uint32_t core, uint32_t peak) {
         std::lock_guard<std::mutex> g(lock);
         ++ended;
-        time.end(core);
         *options.peak_ub = std::max(*options.peak_ub, peak);
         if (!stop && arrived && arrived + ended == blocks)
             record_fault_locked(

@@ -31,9 +31,6 @@ void select(const CallSite &x, const LocalTensor<U> &mask, const Operand<T> (&op
     };
     check_scratch(m, mask_end);
     for (const Operand<T> &o : operands) check_scratch(o.at.addr, o.at.addr + bytes);
-    c.time.takes(&avsg_shim_prices::head, 1);
-    c.time.takes(&avsg_shim_prices::repeat, 1);
-    c.time.takes(&avsg_shim_prices::barrier, SCALAR ? 2 : 3);
     issue_lanes(x, l, operands, [m, scalar](Core &c, const uint32_t (&at)[N], uint32_t n) {
         for (uint32_t i = 0; i < n; ++i) {
             uint32_t byte = i * uint32_t(sizeof(T)), to = at[0] + byte;

@@ -40,18 +40,8 @@ template <bool isAIVOnly = true> __aicore__ inline void SyncAll(AVSG_SHIM_SITE) 
         shim::fail("sync", x, "needs KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0): ",
                    c.kernel_type < 0 ? "no kernel type is set" : "AIV_ONLY does not start the scheduler");
     c.barrier_all();
-    c.launch_state.sync_all(x, c.time);
+    c.launch_state.sync_all(x);
 }
-
-namespace shim {
-// Begins a phase of a timed launch, 0 to 15, to which the time is attributed from here on. The device
-// has no such call.
-inline void begin_phase(uint32_t phase) {
-    CallSite x{"begin_phase"};
-    if (phase >= PHASES) fail("count", x, "phase ", phase, " is not in 0..", PHASES - 1);
-    core(x).time.begin_phase(phase);
-}
-} // namespace shim
 
 __aicore__ inline int64_t GetBlockIdx(AVSG_SHIM_SITE) { return shim::core(shim::CallSite{"GetBlockIdx", at}).block; }
 __aicore__ inline int64_t GetBlockNum(AVSG_SHIM_SITE) {

@@ -10,6 +10,7 @@ mod act;
 mod build;
 mod call;
 mod effects;
+pub(crate) mod expr;
 mod function;
 mod instructions;
 mod node;
@@ -18,10 +19,10 @@ mod types;
 mod vector;
 mod walk;
 
-pub use crate::expr::{Expr, Operator};
 pub use act::{Act, Part, Pipe, Place, Sync, ub, word};
 pub(crate) use build::args;
 pub use build::{Builder, SLOTS, TILE, half};
+pub use expr::{Expr, Operator};
 pub use function::uses;
 pub use node::{
     Argument, Call, Definition, Function, FunctionCall, Loop, Node, Operation, Param, ParamType,

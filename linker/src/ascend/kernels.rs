@@ -10,8 +10,8 @@ use avsg_device::params::Params;
 use super::geometry::{self, COPY_BYTES, GLOBAL_BYTES, RESET_BYTES};
 use super::limits::{FRAME_BYTES, STAGE_ONE_BYTES};
 use super::stage_one::StageOneText;
+use crate::ascend::one_file::one_file;
 use crate::ascend::ub::TooLarge;
-use crate::one_file::one_file;
 
 pub use super::geometry::Abi;
 

@@ -21,9 +21,9 @@ use crate::ascend::aiv::{
     self, Call, Expr, Loop, Node, Operation, Place, Set, Step, TILE, Tensor, Use, Width, lanes,
     names_read,
 };
+use crate::ascend::names::{camel, fresh};
+use crate::ascend::simplify::simplify;
 use crate::check::{Refused, Why, ranges};
-use crate::names::{camel, fresh};
-use crate::simplify::simplify;
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 pub use registers::Register;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,10 +5,10 @@
 //! words from one to the next; columns that are not live at the same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
 
 use crate::ascend::aiv::{Part, Place, Type, word};
+use crate::ascend::live::{Live, columns};
 use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
+use crate::ascend::names::camel;
 use crate::ascend::sync::Overlap;
-use crate::live::{Live, columns};
-use crate::names::camel;
 use crate::tape::{Kind, OpCode};
 use std::cmp::Reverse;
 use std::fmt::{Display, Formatter};

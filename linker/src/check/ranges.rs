@@ -267,7 +267,7 @@ impl Pass<'_> {
             OpCode::SetLife(_) | OpCode::StepLife(_) => {
                 self.check_index(op.columns[0], self.in_lanes(op.args[1], set(2)))
             }
-            OpCode::Scatter(_) => {
+            OpCode::Scatter => {
                 self.check_index(op.columns[0], self.in_lanes(op.args[1], set(3)))?;
                 self.check_range(op.columns[0], 0, self.in_lanes(op.args[2], set(3)))
             }

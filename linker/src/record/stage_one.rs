@@ -3,7 +3,7 @@
 use super::{Input, Life, List, Output, Recorder, Recording, Scalar, Words};
 use crate::check::Refused;
 use crate::tape::{Kind, Range, Tape};
-use avsg_device::machine::declare::{Arguments, Columns, Copied};
+use avsg_device::machine::declare::{Arguments, Columns};
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::Request;
 use avsg_device::schedule::{Schedule, Work};
@@ -106,11 +106,6 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     }
     fn output(&mut self, name: &'static str, words: RangeInclusive<i32>) -> Output {
         Recorder::output(*self, name, range(words))
-    }
-    fn copied(&mut self, name: &'static str, copied: Copied) -> Output {
-        let output = Recorder::output(*self, name, Range::ANY);
-        self.builder().tape.columns[output.0.0 as usize].copied = Some(copied);
-        output
     }
     fn line(
         &mut self,

@@ -2,7 +2,6 @@
 
 use super::Type;
 use super::operations::operations;
-use avsg_device::machine::Indices;
 use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
 

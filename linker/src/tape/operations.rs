@@ -62,8 +62,7 @@ macro_rules! operations {
             Gather = gather(column: (Gathered &Words), index: Vector) -> Vector,
                 "gather {column}[{index}]";
             Scatter = scatter(t: Tile, column: (Scattered &mut Words), index: Vector, v: Vector,
-                mask: Mask; indices: Indices),
-                "scatter {column}[{indices:?} {index}] = {v} where {mask}";
+                mask: Mask), "scatter {column}[{index}] = {v} where {mask}";
 
             Len = len[const W: usize](list: (WholeRead &List<W>)) -> Scalar, "len {list}";
             Clear = clear[const W: usize](list: (WholeWrite &mut List<W>)), "clear {list}";

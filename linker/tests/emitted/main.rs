@@ -1,16 +1,42 @@
 //! The kernels that are emitted for the 910B, compiled against the shim and run.
 
 mod append;
-#[expect(dead_code, reason = "no native machine runs here, and no sample is taken of a matrix")]
-#[path = "fixtures.rs"]
-mod fixtures;
+mod arrays;
+mod compiled;
+mod geometries;
+mod harness;
+#[path = "tapes/kernels.rs"]
+mod kernels;
+mod layer_memory;
+mod mutants;
 mod needed;
 mod older_cann;
+mod one_request;
 mod operator;
+#[path = "../tape/replay.rs"]
+mod replay;
 mod requests;
+#[path = "../shim/harness.rs"]
+mod shim;
 mod stage_one;
 mod step;
+#[expect(dead_code, reason = "no native machine runs here")]
+#[path = "../tape/native_equals_replay/step.rs"]
+mod steps;
 mod tapes;
+mod test_engine;
+#[expect(dead_code, reason = "no sample is taken of a matrix")]
+#[path = "../../../testkit/src/tier.rs"]
+mod tier;
 mod transfer;
 
-use fixtures::*;
+use arrays::*;
+use compiled::*;
+use geometries::*;
+use harness::*;
+use layer_memory::*;
+use mutants::*;
+use one_request::*;
+use shim::*;
+use steps::*;
+use test_engine::*;

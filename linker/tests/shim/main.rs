@@ -9,7 +9,6 @@ macro_rules! kernels {
 }
 
 mod cores;
-mod cycles;
 mod half;
 mod harness;
 mod hazards;

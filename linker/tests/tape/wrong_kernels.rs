@@ -3,14 +3,15 @@
 
 mod at_run_time;
 
-use avsg_device::machine::{Indices, Machine};
+use avsg_device::machine::Machine;
 use avsg_device::params::Params;
 use avsg_linker::check::{Refused, Why, check};
 use avsg_linker::record::record_stage_one;
 use avsg_linker::record::{Life, List, Output, Recorder, Recording, Scalar as S, Words};
-use avsg_linker::replay::{Fault, Replay};
 use avsg_linker::tape::code::Role;
 use avsg_linker::tape::{Range, Tape};
+
+use crate::replay::{Fault, Replay};
 
 /// Memory of a kernel under test.
 struct Memory<'t> {
@@ -101,7 +102,7 @@ fn a_column_has_one_role_per_sweep() {
     let gather_and_scatter = |m: Recorder<'_>, mut d: Memory<'_>| {
         m.sweep(d.n, |t| {
             let v = m.gather(&d.x, m.iota(t));
-            m.scatter(t, &mut d.x, m.iota(t), v, m.is_negative(v), Indices::Distinct);
+            m.scatter(t, &mut d.x, m.iota(t), v, m.is_negative(v));
         });
     };
     expect_refused(Why::TwoRoles("x".into(), Role::Gathered, Role::Scattered), gather_and_scatter);
@@ -129,46 +130,6 @@ fn a_column_has_one_role_per_sweep() {
         m.set_life(t, &mut d.life, v, 1, m.is_negative(v));
         m.set_life(t, &mut d.life, m.iota(t), 2, m.is_negative(v));
     });
-}
-
-#[test]
-fn distinct_indices_are_proved_and_a_second_write_is_a_fault() {
-    // The list is appended to in two sweeps, so an entry may be there twice.
-    let twice = |m: Recorder<'_>, mut d: Memory<'_>| {
-        m.clear(&mut d.list);
-        m.repeat(2, m.scalar(2), |_| {
-            m.sweep(d.n, |t| m.append(t, &mut d.list, m.eq_to(m.iota(t), 7), [m.iota(t)]));
-        });
-        m.sweep(m.len(&d.list), |t| {
-            let index = m.item(t, &d.list, 0);
-            let all = !m.is_negative(index);
-            m.scatter(t, &mut d.y, index, index, all, Indices::Distinct);
-        });
-    };
-    expect_refused(Why::NotDistinct, twice);
-    assert_eq!(faults(twice).what, "index 7 is written twice");
-    expect_refused_sweep(Why::NotDistinct, |m, d, t| {
-        let index = m.load(t, &d.x);
-        m.scatter(t, &mut d.y, index, index, m.eq_to(index, 3), Indices::Distinct);
-    });
-    // Slots below a threshold, then those at it; but not after lifetimes have changed.
-    let chosen = |changes: bool| {
-        move |m: Recorder<'_>, mut d: Memory<'_>| {
-            let th = m.threshold(&d.life, m.scalar(0), d.n);
-            m.clear(&mut d.list);
-            m.append_life(&mut d.list, &d.life, th, d.n, false);
-            if changes {
-                m.age(&mut d.life, m.scalar(1), m.scalar(0));
-            }
-            m.append_life(&mut d.list, &d.life, th, d.n, true);
-            m.sweep(m.len(&d.list), |t| {
-                let (slot, lane) = (m.item(t, &d.list, 0), m.iota(t));
-                m.scatter(t, &mut d.y, slot, lane, m.eq_to(slot, 3), Indices::Distinct);
-            });
-        }
-    };
-    checked(chosen(false)).unwrap();
-    expect_refused(Why::NotDistinct, chosen(true));
 }
 
 #[test]
@@ -257,7 +218,7 @@ fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
     let known = checked(|m, mut d| {
         m.sweep(d.n, |t| {
             let at = m.below(m.iota(t), 63);
-            m.scatter(t, &mut d.odd, at, at, !m.is_negative(at), Indices::Repeated);
+            m.scatter(t, &mut d.odd, at, at, !m.is_negative(at));
         });
         m.sweep(d.n, |t| {
             let at = m.below(m.iota(t), 63);
@@ -271,7 +232,7 @@ fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
             let (at, lane) = (m.load(t, &d.x) + -5, m.iota(t));
             let below = m.is_negative(at - m.scalar(63));
             let mask = below & !m.is_negative(at - m.scalar(least));
-            m.scatter(t, &mut d.odd, at, lane, mask, Indices::Repeated);
+            m.scatter(t, &mut d.odd, at, lane, mask);
         }))
     };
     scatter(0).unwrap();

@@ -13,5 +13,5 @@ fn the_library_exports_only_symbols_of_the_runtime() {
     let text = String::from_utf8(out.stdout).unwrap();
     let symbols: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
     assert!(symbols.iter().all(|name| name.starts_with("acl")), "{symbols:?}");
-    assert!(symbols.len() > 50 && symbols.contains(&"aclrtLaunchKernelWithConfig"));
+    assert!(symbols.len() > 45 && symbols.contains(&"aclrtLaunchKernelWithConfig"));
 }

@@ -9,8 +9,6 @@ use crate::stream::Event;
 use crate::sys;
 use crate::task::Task;
 
-const KNOWN_FLAGS: u32 = (sys::ACL_EVENT_SYNC | sys::ACL_EVENT_TIME_LINE).unsigned_abs();
-
 pub(super) fn aclrtCreateEventExWithFlag(
     machine: &mut Machine,
     event: Out<Handle>,
@@ -18,10 +16,10 @@ pub(super) fn aclrtCreateEventExWithFlag(
 ) -> Outcome {
     event.check()?;
     machine.current()?;
-    if flag == 0 || flag & !KNOWN_FLAGS != 0 {
-        return invalid(format!("event flag {flag:#x} is 0 or has unknown bits"));
+    if flag != sys::ACL_EVENT_TIME_LINE.unsigned_abs() {
+        return invalid(format!("event flag {flag:#x} is not ACL_EVENT_TIME_LINE"));
     }
-    let handle = machine.events.add(Event { flags: flag, ..Event::default() });
+    let handle = machine.events.add(Event::default());
     event.handle(handle)
 }
 
@@ -47,16 +45,15 @@ pub(super) fn aclrtEventElapsedTime(
     end: u64,
 ) -> Outcome {
     let (start, end) = (machine.events.get(start)?, machine.events.get(end)?);
-    let has_timeline = |e: &Event| e.flags & sys::ACL_EVENT_TIME_LINE.unsigned_abs() != 0;
     let is_complete = |e: &Event| e.recorded > 0 && e.done >= e.recorded;
-    if !has_timeline(start) || !has_timeline(end) || !is_complete(start) || !is_complete(end) {
-        let text = "both events must have the flag ACL_EVENT_TIME_LINE and be complete";
+    if !is_complete(start) || !is_complete(end) {
+        let text = "both events must be complete";
         return fail(sys::ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, text);
     }
     if start.stream != end.stream {
         let text = "both events must be recorded on the same stream";
         return fail(sys::ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, text);
     }
-    let elapsed = ((end.at - start.at).max(0.0) / 1e6) as f32;
+    let elapsed = end.at.saturating_sub(start.at) as f32 / 1e3;
     ms.write(elapsed)
 }

@@ -27,7 +27,7 @@ pub(super) fn aclrtGetDeviceCount(machine: &mut Machine, count: Out<u32>) -> Out
 }
 
 /// Returns the number of a device that exists.
-pub(super) fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
+fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
     match u32::try_from(device) {
         Ok(device) if device < machine.options.devices => Ok(device),
         _ => {
@@ -45,7 +45,7 @@ pub(super) fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outcome {
     }
     let (count, context) = match machine.set.get(&device) {
         Some(&(count, context)) => (count, context),
-        None => (0, machine.contexts.add(Context { device, shared: true })),
+        None => (0, machine.contexts.add(Context { device })),
     };
     machine.set.insert(device, (count + 1, context));
     machine.set_current(context);

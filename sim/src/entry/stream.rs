@@ -61,17 +61,6 @@ pub(super) fn aclrtSynchronizeStreamWithTimeout(
     run_until(machine, WaitGoal::Stream(stream), timeout)
 }
 
-pub(super) fn aclrtStreamWaitEvent(machine: &mut Machine, stream: u64, event: u64) -> Outcome {
-    machine.own_stream(stream)?;
-    let entry = machine.events.get(event)?;
-    if entry.flags & sys::ACL_EVENT_SYNC.unsigned_abs() == 0 {
-        return invalid("a stream can wait only for an event with the flag ACL_EVENT_SYNC");
-    }
-    // An event without a record counts as complete.
-    let task = Task::Wait { event, nth: entry.recorded };
-    enqueue(machine, stream, task)
-}
-
 /// Refuses all resources except vector cores.
 fn vector_cores(kind: i32) -> Outcome {
     if kind == sys::ACL_RT_DEV_RES_VECTOR_CORE {
@@ -155,14 +144,10 @@ pub(super) fn aclmdlRICaptureGetInfo(
 pub(super) fn aclmdlRIExecuteAsync(machine: &mut Machine, graph: u64, stream: u64) -> Outcome {
     machine.own_stream(stream)?;
     for mut task in machine.graphs.get(graph)?.clone() {
-        match &mut task {
-            Task::Record { event, nth } => {
-                let event = machine.events.get_mut(*event)?;
-                event.recorded += 1;
-                *nth = event.recorded;
-            }
-            Task::Wait { event, nth } => *nth = machine.events.get(*event)?.recorded,
-            _ => {}
+        if let Task::Record { event, nth } = &mut task {
+            let event = machine.events.get_mut(*event)?;
+            event.recorded += 1;
+            *nth = event.recorded;
         }
         enqueue(machine, stream, task)?;
     }

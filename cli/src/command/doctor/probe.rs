@@ -50,8 +50,8 @@ impl Probe {
             stream: Stream::new(context)?,
             to: DeviceMemory::zeroed(context, OUTPUT)?,
             binary: Binary::load(context, kernels)?,
-            start: Event::timing(context)?,
-            end: Event::timing(context)?,
+            start: Event::new(context)?,
+            end: Event::new(context)?,
             timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
         })
     }

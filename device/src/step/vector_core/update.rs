@@ -12,9 +12,9 @@
 //! So each column of scattered words has a sweep of its own, and the sweeps stand in this order.
 
 use super::columns::VectorCore;
+use crate::machine::Machine;
 use crate::machine::control::{repeat, sweep, when};
 use crate::machine::phase::Phase;
-use crate::machine::{Indices, Machine};
 use crate::step::refresh::refresh_listed;
 use crate::step::schedule::Step;
 use crate::step::update_state::{collect_overwritten, copy_slots_out, write_links};
@@ -35,7 +35,7 @@ pub fn update<M: Machine>(step: &mut Step<'_, '_, M, VectorCore>) {
     });
     sweep!(m, m.len(&work.miss), |t| {
         let (x, slot) = (m.item(t, &work.miss, 0), m.item(t, &work.dead, 0));
-        m.scatter(t, &mut state.id, slot, x, !m.is_negative(slot), Indices::Distinct);
+        m.scatter(t, &mut state.id, slot, x, !m.is_negative(slot));
     });
     m.phase(Phase::UpdateState, "a link for every miss, and the slots of the misses");
     let (links, n) = (hash::links(p), m.len(&work.dead));
@@ -49,7 +49,7 @@ pub fn update<M: Machine>(step: &mut Step<'_, '_, M, VectorCore>) {
     sweep!(m, m.len(&work.miss), |t| {
         let (position, slot) = (m.item(t, &work.miss, 1), m.item(t, &work.dead, 0));
         let lane = m.name_vector("lane", position - first);
-        m.scatter(t, &mut work.slot, lane, slot, !m.is_negative(slot), Indices::Distinct);
+        m.scatter(t, &mut work.slot, lane, slot, !m.is_negative(slot));
     });
     refresh_new(step);
     repeat!(m, 2, m.scalar(2), |round| {

@@ -1,13 +1,13 @@
 //! Builds the body of an emitted function: a method for each kind of statement.
 
 use super::act::Sync;
+use super::expr::{Expr, Operator, arithmetic};
 use super::node::{
     Argument, Call, Definition, Function, Loop, Node, Operation, Param, ParamType, Set,
 };
 use super::tensor::{Buffer, Global, Tensor};
 use super::types::Type;
 use super::vector::{Comparison, Scalar};
-use crate::expr::{Expr, Operator, arithmetic};
 
 /// A scalar variable of a function.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! The operands of a statement.
 
+use super::expr::Expr;
 use super::node::{Argument, Call, Function, FunctionCall, Operation, Set};
 use super::tensor::{Buffer, Global, Tensor};
 use super::vector::Vector;
-use crate::expr::Expr;
 
 impl From<Operation> for Call {
     fn from(operation: Operation) -> Self {

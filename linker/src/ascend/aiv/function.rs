@@ -1,11 +1,11 @@
 //! Functions that the emitted text defines, and the arguments of their calls.
 
+use super::expr::Expr;
 use super::node::{Argument, Function, FunctionCall, Node, Use};
 use super::tensor::{Buffer, Global, Tensor};
 use super::types::Type;
 use super::vector::{Comparison, Scalar};
 use super::walk::expressions;
-use crate::expr::Expr;
 
 /// Returns the entities that some statements refer to, and those that the functions refer to which they call.
 pub fn uses(nodes: &[Node]) -> Vec<Use> {

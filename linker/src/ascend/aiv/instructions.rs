@@ -1,12 +1,12 @@
 //! Instructions of the vector unit in the body of an emitted function.
 
 use super::build::Builder;
+use super::expr::Expr;
 use super::node::Operation;
 use super::tensor::Tensor;
 use super::types::Type;
 use super::vector::VectorOp::{self, *};
 use super::vector::{Comparison, Rounding, Scalar, Vector};
-use crate::expr::Expr;
 
 /// Defines a method for each of these instructions, with its sources, its scalar and the type as which that
 /// is passed, and the type as which the bits of all its tensors are interpreted.

@@ -2,10 +2,10 @@
 //! call.
 
 use super::act::Sync;
+use super::expr::Expr;
 use super::tensor::{Global, Tensor};
 use super::types::Type;
 use super::vector::{Comparison, Scalar, Vector};
-use crate::expr::Expr;
 use std::sync::LazyLock;
 
 /// A node of a kernel whose statements have operations of the type `O`.

@@ -1,8 +1,8 @@
 //! The operands in memory: buffers in UB, and arrays in global memory.
 
 use super::act::{Part, Place, ub, word};
+use super::expr::Expr;
 use super::types::Type;
-use crate::expr::Expr;
 
 /// The memory of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The instructions of the vector unit.
 
 use super::act::{Act, Pipe, Place, SELECT_SCRATCH, ub};
+use super::expr::Expr;
 use super::tensor::Tensor;
 use super::types::Type;
-use crate::expr::Expr;
 
 /// A comparison of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Walks over nodes, and loops.
 
 use super::act::Sync;
+use super::expr::Expr;
 use super::node::{Call, Loop, Node, Step, Width};
-use crate::expr::Expr;
 use std::collections::BTreeSet;
 
 impl Width {

@@ -276,7 +276,7 @@ impl Lower<'_> {
         let a = &op.args[..];
         match op.code {
             OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
-            OpCode::Scatter(_) | OpCode::SetLife(_) | OpCode::StepLife(_) => self.scatter(op),
+            OpCode::Scatter | OpCode::SetLife(_) | OpCode::StepLife(_) => self.scatter(op),
             OpCode::Append => self.append(op.columns[0], a[1], &a[2..]),
             OpCode::Lookup => {
                 let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));

@@ -3,7 +3,7 @@
 //! its operation.
 
 use super::Lower;
-use crate::names::camel;
+use crate::ascend::names::camel;
 use crate::tape::{Block, ColumnId, Op, OpCode, Tape, Type, Value};
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 use crate::ascend::aiv::{
     Act, Buffer, Call, Loop, Node, Operation, Place, Set, Temp, Tensor, Width, names_read,
 };
-use crate::names::fresh;
+use crate::ascend::names::fresh;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A register under one of the names of its values.

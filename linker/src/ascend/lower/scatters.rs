@@ -10,7 +10,7 @@ impl Lower<'_> {
         let a = &op.args[..];
         let column = self.storage(op.columns[0], 0);
         let call = match op.code {
-            OpCode::Scatter(_) => {
+            OpCode::Scatter => {
                 let [index, value] = [a[1], a[2]].map(|v| self.operand(v));
                 if self.all.contains(&a[3])
                     && let Some((from, first)) = self.difference(a[1])

@@ -5,9 +5,9 @@ use crate::ascend::aiv::{
     Call, Comparison, Expr, Global, Node, Operation, Operator, Set, Tensor, Type,
 };
 use crate::ascend::functions::{life, search, victims};
+use crate::ascend::names::camel;
 use crate::ascend::table;
 use crate::check::Why;
-use crate::names::camel;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 impl Lower<'_> {

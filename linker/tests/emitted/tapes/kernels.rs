@@ -2,7 +2,7 @@
 //! at the ends of their ranges, values that are read once more, lists that only might be empty,
 //! columns that keep their words, and names that the text has.
 
-use avsg_device::machine::{Indices, Machine};
+use avsg_device::machine::Machine;
 use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::request::Request;
 use avsg_device::schedule::Work;
@@ -223,8 +223,8 @@ fn scatters_side_by_side<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     m.sweep(d.k, |t| {
         let lane = m.iota(t);
         let (x, y) = (m.low_bits(lane * 3, 9), m.low_bits(lane * 5, 9));
-        m.scatter(t, &mut d.state.id, x, m.low_bits(lane, 4), all(m, t), Indices::Repeated);
-        m.scatter(t, &mut d.work.slot, lane, y, all(m, t), Indices::Distinct);
+        m.scatter(t, &mut d.state.id, x, m.low_bits(lane, 4), all(m, t));
+        m.scatter(t, &mut d.work.slot, lane, y, all(m, t));
     });
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.load(t, &d.work.slot)));
 }

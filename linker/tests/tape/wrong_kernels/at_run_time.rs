@@ -3,14 +3,15 @@
 
 use super::{Memory, faults, record, refused, run, sweep};
 use avsg_device::hash;
+use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
 use avsg_device::machine::links::Links;
-use avsg_device::machine::{Indices, Machine};
 use avsg_device::params::Params;
 use avsg_linker::check::Why;
 use avsg_linker::record::Recorder;
-use avsg_linker::replay::Replay;
+
+use crate::replay::Replay;
 
 #[test]
 fn overflow_is_refused_and_is_a_fault() {
@@ -77,7 +78,7 @@ fn reading_poison_is_a_fault() {
     // Lanes that the mask excludes may be poison.
     let harmless = record(sweep(|m, d, t| {
         let lane = m.iota(t);
-        m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane), Indices::Repeated);
+        m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane));
     }));
     run(&harmless.unwrap(), 16).unwrap();
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use avsg_device::params::Params;
-use avsg_device::stage_two::Strategy;
 
 use crate::allocator::Allocator;
 use crate::batch::{Batch, Layers};
@@ -52,8 +51,6 @@ pub struct Config {
     pub machine: MachineChoice,
     /// How the CPU device copies rows; `None` for [`Copier::for_rows`]. Ascend devices ignore it.
     pub copier: Option<Copier>,
-    /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
-    pub strategy: Strategy,
     /// The layers that share a table. Every state has a table for each indexer.
     pub indexers: Indexers,
     /// The caller's memory for the slots; `None` lets the engine allocate them.
@@ -68,8 +65,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns a configuration with one core per CPU of this process, the fastest machine and the
-    /// balanced strategy.
+    /// Returns a configuration with one core per CPU of this process and the fastest
+    /// machine.
     pub fn new(params: Params, states: usize) -> Self {
         Self {
             params,
@@ -77,7 +74,6 @@ impl Config {
             cores: allowed_cpu_count(),
             machine: MachineChoice::Auto,
             copier: None,
-            strategy: Strategy::Balanced,
             indexers: Indexers::default(),
             buffer: None,
             slot_base: None,

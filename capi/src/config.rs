@@ -14,7 +14,6 @@ use crate::workers::avsg_workers;
 use avsg::cpu::worker_pool::WorkerPool;
 use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::device::params::Params;
-use avsg::device::stage_two::Strategy;
 use avsg::engine::Config;
 use avsg::rows::RowFormat;
 
@@ -134,7 +133,6 @@ pub(crate) unsafe fn engine_config(
         cores,
         machine: tuning.machine()?,
         copier: tuning.copier()?,
-        strategy: Strategy::Balanced,
         indexers: contract!(indexers(config.layer_indexer, config.layer_indexers, layers))?,
         buffer: contract!(caller_buffer(config.buffer, layers, format))?,
         slot_base,

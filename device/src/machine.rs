@@ -3,7 +3,7 @@
 //! A kernel is generic over [`Machine`], and its code contains no vector width. CPU machines run a kernel by
 //! monomorphisation ([`cpu`]); the recorder of `avsg-linker` writes it down as a tape, from which AscendC text is
 //! emitted. Both give the same bits, because every kernel keeps these laws. Rust's types enforce the first two,
-//! `avsg_linker::check` and the recorder laws 3 to 9, and `avsg_linker::replay` and in part [`emu`] law 10.
+//! `avsg_linker::check` and the recorder laws 3 to 9, and the interpreter of its tests and in part [`emu`] law 10.
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 

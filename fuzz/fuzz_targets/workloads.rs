@@ -28,7 +28,7 @@ fn step(u: &mut Unstructured<'_>) -> Result<Step> {
 }
 
 fn workload(u: &mut Unstructured<'_>) -> Result<Workload> {
-    let shape = Shape::from(u.arbitrary::<[u8; 10]>()?);
+    let shape = Shape::from(u.arbitrary::<[u8; 9]>()?);
     let mut steps = Vec::new();
     while !u.is_empty() && steps.len() < MAX_STEPS {
         steps.push(step(u)?);

@@ -7,7 +7,6 @@ use std::iter;
 
 use avsg_device::memory::table_words;
 use avsg_device::rules::rules;
-use avsg_device::stage_two::Strategy;
 
 use super::{arrays::Arrays, launch, staging};
 use crate::allocator::MemoryBytes;
@@ -15,7 +14,7 @@ use crate::buffer::BufferConfig;
 use crate::overlap::Grids;
 use crate::pool::{Geometry, PoolConfig};
 use crate::resources::{Config, Resources};
-use crate::{Error, Result, ensure, invalid};
+use crate::{Error, Result, invalid};
 
 /// Returns the bytes that [`Engine::on_ascend`](crate::engine::Engine::on_ascend) takes on a pool of
 /// this configuration: the slots, the tables, the chunk addresses (8 bytes for each chunk of rows),
@@ -52,9 +51,6 @@ pub(super) fn check(
 ) -> Result<BufferConfig> {
     pool.check_addresses()?;
     let shape = Resources::check(config, pool, rows)?;
-    ensure!(config.strategy == Strategy::Balanced,
-        "strategy" is format!("{:?}", config.strategy).to_lowercase(), but
-        "device kernels spread misses evenly over cores"; "choose balanced");
     launch::check(config, pool)?;
     Ok(shape)
 }

@@ -1,7 +1,7 @@
 //! Stage Two on the CPU: each core copies its share of the misses of each layer.
 
-use avsg_device::one_request::{POSITION, ROW, SLOT};
-use avsg_device::stage_two::{RequestMisses, for_each_range};
+use avsg_device::one_request::{ROW, SLOT};
+use avsg_device::stage_two::for_each_range;
 
 use super::outputs::Outputs;
 use crate::batch::Layers;
@@ -31,12 +31,8 @@ impl Transfer<'_> {
         let (resources, out) = (self.resources, self.out);
         let cores = resources.config.cores;
         let (layer, core) = (self.layers.get(piece / cores), piece % cores);
-        let share = |r: usize| RequestMisses {
-            positions: out.misses(r, POSITION),
-            selected: (out.cu_q[r + 1] - out.cu_q[r]) as usize * out.k,
-        };
-        let config = &resources.config;
-        for_each_range(config.strategy, core, cores, out.requests, share, |request, range| {
+        let misses = |request| out.misses(request, ROW).len();
+        for_each_range(core, cores, out.requests, misses, |request, range| {
             let slots = &out.misses(request, SLOT)[range.clone()];
             let rows = &out.misses(request, ROW)[range];
             let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);

@@ -1,9 +1,9 @@
-//! From a kernel to a tape, which is checked, replayed, and lowered to AscendC text.
+//! From a kernel to a tape, which is checked and lowered to AscendC text.
 //!
 //! [`record`] runs a kernel of `avsg-device` on a machine that only writes down its operations.
 //! [`check`] refuses a [`tape`] that breaks a law of the kernel language (`avsg_device::machine`).
-//! [`replay`] interprets a tape and thereby defines what every op means. [`ascend`] lowers it to
-//! one vector core and emits text. [`bridge`] is the entry point of a build script.
+//! [`ascend`] lowers it to one vector core and emits text. An interpreter in the tests (`linker/tests/tape/replay.rs`)
+//! defines what every op means. [`bridge`] is the entry point of a build script.
 
 #![forbid(unsafe_code)]
 
@@ -11,5 +11,4 @@ pub mod ascend;
 pub mod bridge;
 pub mod check;
 pub mod record;
-pub mod replay;
 pub mod tape;

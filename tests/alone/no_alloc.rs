@@ -10,7 +10,6 @@ use avsg::Error;
 use avsg::ascend::acl::{Acl, Context, Source, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
-use avsg::device::stage_two::Strategy;
 use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
@@ -52,9 +51,9 @@ fn in_file(io_uring: bool, written: usize) -> HostPool {
     pool
 }
 
-fn steps_on(pool: HostPool, cores: usize, strategy: Strategy, page: u32) {
+fn steps_on(pool: HostPool, cores: usize, page: u32) {
     let params = Params { page, ..Params::wide(K as u32, 2, 128) };
-    let config = Config { cores, strategy, ..Config::new(params, 4) };
+    let config = Config { cores, ..Config::new(params, 4) };
     let mut engine = Engine::new(config, pool).unwrap();
     let mut plan = engine.new_plan(8, 4).unwrap();
     let workers = threads();
@@ -116,12 +115,10 @@ fn the_step_path_allocates_no_memory_and_starts_no_thread() {
     drop(fixture::engine(Params::wide(4, 1, 64), 1, 1, pool));
     assert_eq!(threads(), before, "an engine of one core starts no thread");
     for cores in [1, 2, 5] {
-        for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
-            steps_on(fixture::pool(LAYERS, 1024, format()), cores, strategy, 0);
-        }
+        steps_on(fixture::pool(LAYERS, 1024, format()), cores, 0);
         let files = [true, false].map(|io_uring| in_file(io_uring, 1024));
         for pool in files.into_iter().chain([fixture::pool(LAYERS, 1024, format())]) {
-            steps_on(pool, cores, Strategy::Balanced, 16);
+            steps_on(pool, cores, 16);
         }
     }
 }

@@ -17,7 +17,7 @@ use avsg_testkit::workload::{self, Shape, long_workload};
 use crate::harness::{engine_over, expect_refusal, in_session, seeded};
 
 /// A geometry of two layers with 576 rows, whose two segments have 64 bytes and one byte.
-const SHAPE: [u8; 10] = [1, 0, 7, 1, 1, 2, 4, 6, 3, 0];
+const SHAPE: [u8; 9] = [1, 0, 7, 1, 1, 2, 4, 6, 3];
 const LAYERS: usize = 2;
 const ROWS: usize = 576;
 

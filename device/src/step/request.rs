@@ -9,6 +9,7 @@ use crate::table::state::EMPTY;
 /// line.
 pub mod record {
     use crate::table::params::{MAX_SLOTS, MAX_TOKENS};
+    use bitfield::bitfield;
 
     /// The number of words in a record.
     pub const WORDS: usize = 16;
@@ -32,6 +33,14 @@ pub mod record {
     // A request of more than `TOKENS` tokens misses fewer than 2^15 rows per token, because N_q · K <= S.
     const _: () = assert!(MAX_TOKENS <= 2 * TOKENS && MAX_SLOTS / (TOKENS + 1) < 1 << 15);
 
+    bitfield! {
+        /// The misses of two tokens.
+        struct Two(u32);
+        u32;
+        first, _: 15, 0;
+        second, _: 31, 16;
+    }
+
     /// Returns the numbers of misses of a request's `tokens` tokens.
     ///
     /// # Panics
@@ -39,10 +48,11 @@ pub mod record {
     pub fn row_misses(record: &[i32], tokens: usize) -> impl Iterator<Item = i32> + '_ {
         let words = &record[MISSES as usize..][..TOKENS as usize];
         let packed = tokens > words.len();
-        let lower = move |&word: &i32| if packed { word & (UPPER - 1) } else { word };
-        let upper = |&word: &i32| word >> UPPER.ilog2();
+        let two = |word: i32| Two(word as u32);
+        let first = move |&word: &i32| if packed { two(word).first() as i32 } else { word };
+        let second = move |&word: &i32| two(word).second() as i32;
         assert!(tokens <= 2 * words.len(), "{tokens} tokens");
-        words.iter().map(lower).chain(words.iter().map(upper)).take(tokens)
+        words.iter().map(first).chain(words.iter().map(second)).take(tokens)
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! **Deferral.** A scattered write is a scalar one on these machines, so the refresh of all hits
 //! would be the longest part of the work before the miss list is published. Nearly all of it can
-//! wait until then, and other cores can help: [`refresh_deferred`] takes any part of the slots. Let
+//! wait until then, and other cores can help (`LateRefresh` in `avsg_late.h`). Let
 //! v be what victims are chosen by: the lifetime, or of a learned lifetime its value ([`super::order`]). Let
 //! b be the least t with count(v <= t) >= n_g + [`MAX_EARLY_HITS`]. If at most [`MAX_EARLY_HITS`] hits
 //! have a v of at most b, then n_g slots up to b are not hits, and no victim has a v above b. A refresh
@@ -35,13 +35,11 @@ use super::order::{find_values, with_values};
 use super::refresh::{refresh, refresh_listed};
 use super::schedule::{Schedule, Step, Work};
 use crate::machine::control::{sweep, when, when_else};
-use crate::machine::cpu::index;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::machine::{Machine, search};
 use crate::table::hash;
-use crate::table::learned::AFTER_HIT;
-use crate::table::params::{ID_LIMIT, Lifetime, Params};
+use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::{State, header};
 
 /// The largest number of hits up to b that may be refreshed early while the others are deferred.
@@ -263,19 +261,4 @@ fn classify<M: Machine>(m: M, work: &mut Work<'_, M, VectorCore>, n: M::Scalar) 
         m.append(t, &mut work.pending, missing & valid, [id, m.iota(t)]);
         m.append(t, &mut work.invalid, !valid, [x]);
     });
-}
-
-/// Refreshes the slots of a token that [`VectorCore`] deferred, as bytes of a table. New slots are
-/// among them: the rule of a hit gives them the lifetime of a new slot. A slot of -1 belongs to an
-/// id that is not valid.
-pub fn refresh_deferred(p: &Params, life: &mut [i8], slots: &[i32]) {
-    for &slot in slots {
-        let Some(life) = usize::try_from(slot).ok().and_then(|slot| life.get_mut(slot)) else {
-            continue;
-        };
-        *life = match &p.lifetime {
-            Lifetime::Constant(l) => *l,
-            Lifetime::Learned => AFTER_HIT[index(*life)],
-        };
-    }
 }

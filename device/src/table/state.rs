@@ -3,11 +3,9 @@
 //! The paper packs an entry into 64 bits (Eq. 2): id c (32) | lifetime (8, signed) | invalid (1) |
 //! fingerprint (23-m) | slot (m). Here the same bits are in three planes: `id[S]`, `life[S]` (a
 //! refresh stores one byte, and victims are found in S bytes and not in 4S), and `link[T]`
-//! (invalid, fingerprint, slot). [`Entry`] is the packed form for dumps, tests, snapshots and the C
-//! ABI; kernels use the shifts and masks below.
+//! (invalid, fingerprint, slot), which kernels take apart by shifts and masks.
 
 use crate::machine::Machine;
-use bitfield::bitfield;
 
 /// The number of bits that fingerprint and slot take together.
 pub const FINGERPRINT_AND_SLOT_BITS: u32 = 23;
@@ -21,60 +19,6 @@ pub const DEAD: i8 = i8::MIN;
 /// The lowest learned lifetime of a slot that the running step uses, which is that of a new slot: class 0 and
 /// level 0 of [`crate::learned`].
 pub const NEW: i8 = 112;
-
-bitfield! {
-    /// One packed entry. Fingerprint and slot share 23 bits; the boundary depends on m.
-    #[derive(Clone, Copy, PartialEq, Eq)]
-    pub struct Entry(u64);
-    impl Debug;
-    u32;
-    /// The id in the slot of this index, -1 for none.
-    pub i32, id, set_id: 63, 32;
-    /// The lifetime of the slot of this index.
-    pub i8, life, set_life: 31, 24;
-    /// Whether the link of this index was never used.
-    pub invalid, set_invalid: 23;
-    /// Fingerprint (high) and slot (low m bits) of the link of this index.
-    pub u32, fingerprint_and_slot, set_fingerprint_and_slot: 22, 0;
-}
-
-impl Entry {
-    /// Packs an entry from the three planes.
-    pub fn pack(id: i32, life: i8, link: i32) -> Self {
-        let mut entry = Self(0);
-        entry.set_id(id);
-        entry.set_life(life);
-        entry.set_invalid(link & INVALID != 0);
-        entry.set_fingerprint_and_slot((link & (INVALID - 1)) as u32);
-        entry
-    }
-
-    /// Returns the 64 bits.
-    pub fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// Returns the word of the link plane.
-    pub fn link(self) -> i32 {
-        self.fingerprint_and_slot() as i32 | if self.invalid() { INVALID } else { 0 }
-    }
-
-    /// Returns the slot, for m slot bits.
-    pub fn slot(self, m: u32) -> u32 {
-        self.fingerprint_and_slot() & ((1 << m) - 1)
-    }
-
-    /// Returns the fingerprint, for m slot bits.
-    pub fn fingerprint(self, m: u32) -> u32 {
-        self.fingerprint_and_slot() >> m
-    }
-}
-
-impl From<u64> for Entry {
-    fn from(bits: u64) -> Self {
-        Self(bits)
-    }
-}
 
 /// The words of the header of a table, which is the first line of its memory.
 pub mod header {

@@ -1,4 +1,4 @@
-//! The packed `Entry` is tested against the shifts and masks of the kernels, for every m.
+//! The packed entry of the paper, and the shifts and masks of the kernels beside it, for every m.
 //!
 //! Miri skips this file: `register_ops` covers loads and stores, and splitting a word has no unsafe
 //! code.
@@ -9,7 +9,62 @@ use avsg_device::hash;
 use avsg_device::machine::emu::Emu;
 use avsg_device::machine::{Kernel, cpu::Cpu};
 use avsg_device::params::{ID_LIMIT, MAX_SLOTS, MIN_SLOTS, Params};
-use avsg_device::state::{EMPTY, Entry, INVALID};
+use avsg_device::state::{EMPTY, INVALID};
+use bitfield::bitfield;
+
+bitfield! {
+    /// One packed entry. Fingerprint and slot share 23 bits; the boundary depends on m.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub struct Entry(u64);
+    impl Debug;
+    u32;
+    /// The id in the slot of this index, -1 for none.
+    pub i32, id, set_id: 63, 32;
+    /// The lifetime of the slot of this index.
+    pub i8, life, set_life: 31, 24;
+    /// Whether the link of this index was never used.
+    pub invalid, set_invalid: 23;
+    /// Fingerprint (high) and slot (low m bits) of the link of this index.
+    pub u32, fingerprint_and_slot, set_fingerprint_and_slot: 22, 0;
+}
+
+impl Entry {
+    /// Packs an entry from the three planes.
+    pub fn pack(id: i32, life: i8, link: i32) -> Self {
+        let mut entry = Self(0);
+        entry.set_id(id);
+        entry.set_life(life);
+        entry.set_invalid(link & INVALID != 0);
+        entry.set_fingerprint_and_slot((link & (INVALID - 1)) as u32);
+        entry
+    }
+
+    /// Returns the 64 bits.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the word of the link plane.
+    pub fn link(self) -> i32 {
+        self.fingerprint_and_slot() as i32 | if self.invalid() { INVALID } else { 0 }
+    }
+
+    /// Returns the slot, for m slot bits.
+    pub fn slot(self, m: u32) -> u32 {
+        self.fingerprint_and_slot() & ((1 << m) - 1)
+    }
+
+    /// Returns the fingerprint, for m slot bits.
+    pub fn fingerprint(self, m: u32) -> u32 {
+        self.fingerprint_and_slot() >> m
+    }
+}
+
+impl From<u64> for Entry {
+    fn from(bits: u64) -> Self {
+        Self(bits)
+    }
+}
 
 #[test]
 fn the_planes_survive_packing() {

@@ -5,6 +5,7 @@ mod checker;
 mod codegen;
 mod conformance;
 mod entry;
+mod late_refresh;
 mod one_request;
 mod paper_oracle;
 mod register_ops;

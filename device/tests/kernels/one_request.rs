@@ -11,9 +11,10 @@ use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record}
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
-use avsg_device::vector_core::{VectorCore, refresh_deferred};
+use avsg_device::vector_core::VectorCore;
 use avsg_device::work::{split_work, work_words};
 
+use super::late_refresh::refresh_deferred;
 use super::splitmix::SplitMix64;
 
 /// The inputs of a step.

@@ -6,11 +6,11 @@
 // The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
+use super::entry::Entry;
 use super::one_request::{OneRequest, Step};
 use super::sequences;
 use super::splitmix::SplitMix64;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params, Table};
-use avsg_device::state::Entry;
 use proptest::prelude::*;
 
 /// The outputs of a step: O of Alg. 4, n_g of each token, and the transfer list of Alg. 4, line 4,

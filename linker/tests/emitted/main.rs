@@ -13,6 +13,8 @@ mod needed;
 mod older_cann;
 mod one_request;
 mod operator;
+#[path = "../tape/replay.rs"]
+mod replay;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;

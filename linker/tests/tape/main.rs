@@ -7,6 +7,7 @@ mod kernel_text;
 mod names;
 mod native_equals_replay;
 mod recording;
+mod replay;
 mod scratch;
 #[expect(dead_code, reason = "this program takes no sample of a matrix")]
 #[path = "../../../testkit/src/tier.rs"]

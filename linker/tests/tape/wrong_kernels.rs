@@ -8,9 +8,10 @@ use avsg_device::params::Params;
 use avsg_linker::check::{Refused, Why, check};
 use avsg_linker::record::record_stage_one;
 use avsg_linker::record::{Life, List, Output, Recorder, Recording, Scalar as S, Words};
-use avsg_linker::replay::{Fault, Replay};
 use avsg_linker::tape::code::Role;
 use avsg_linker::tape::{Range, Tape};
+
+use crate::replay::{Fault, Replay};
 
 /// Memory of a kernel under test.
 struct Memory<'t> {

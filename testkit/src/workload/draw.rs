@@ -32,22 +32,17 @@ pub fn random_step(rng: &mut SplitMix64, states: usize, requests: usize) -> Step
     Step { form: FIXED_SIZE_FORM, swap, requests }
 }
 
-/// Geometries for device engines that differ in every field except the strategy, the last one with 16 tokens. The
-/// bytes are the
-/// fields of [`Shape`] in order: table, lifetime, K, tokens, slots, page, format, states, cores,
-/// strategy.
-pub const DEVICE_SHAPES: [[u8; 10]; 3] = [
-    [0, 0, 29, 3, 1, 0, 0, 2, 0, 0],
-    [1, 0, 7, 1, 1, 2, 1, 6, 3, 0],
-    [3, 3, 6, 207, 1, 3, 4, 3, 6, 0],
-];
+/// Geometries for device engines that differ in every field, the last one with 16 tokens. The bytes are the fields of
+/// [`Shape`] in order: table, lifetime, K, tokens, slots, page, format, states, cores.
+pub const DEVICE_SHAPES: [[u8; 9]; 3] =
+    [[0, 0, 29, 3, 1, 0, 0, 2, 0], [1, 0, 7, 1, 1, 2, 1, 6, 3], [3, 3, 6, 207, 1, 3, 4, 3, 6]];
 
 /// Actions of every kind: decode, rollback, read-only, padded and join.
 const MIXED_ACTIONS: [u8; 8] = [6, 6, 6, 5, 2, 1, 6, 0];
 
 /// Returns a workload of four requests that is long enough to fill tables. All requests join in the
 /// first step and then cycle through actions of every kind. `bytes` are the fields of [`Shape`].
-pub fn long_workload(bytes: [u8; 10], steps: usize) -> Workload {
+pub fn long_workload(bytes: [u8; 9], steps: usize) -> Workload {
     let shape = Shape::from(bytes);
     let quarter = (shape.params().tokens / 4).max(1) as u8;
     let ids = |seed: usize| (0..60).map(|i| ((i * seed * 2_741 + i * i) % 65_536) as u16).collect();

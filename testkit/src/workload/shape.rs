@@ -1,7 +1,6 @@
 //! The geometry of the engine that runs a workload, and what the workload depends on of any engine.
 
 use avsg::device::params::{Lifetime, MAX_TOKENS, Params};
-use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
@@ -30,14 +29,12 @@ pub struct Shape {
     pub states: u8,
     /// Number of cores that copy.
     pub cores: u8,
-    /// Strategy by which misses are distributed over cores.
-    pub strategy: u8,
 }
 
-impl From<[u8; 10]> for Shape {
-    fn from(bytes: [u8; 10]) -> Self {
-        let [table, lifetime, k, tokens, slots, page, format, states, cores, strategy] = bytes;
-        Self { table, lifetime, k, tokens, slots, page, format, states, cores, strategy }
+impl From<[u8; 9]> for Shape {
+    fn from(bytes: [u8; 9]) -> Self {
+        let [table, lifetime, k, tokens, slots, page, format, states, cores] = bytes;
+        Self { table, lifetime, k, tokens, slots, page, format, states, cores }
     }
 }
 
@@ -97,11 +94,9 @@ impl Shape {
 
     /// Returns the configuration of the engine.
     pub fn config(&self, choice: MachineChoice) -> Config {
-        let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
         Config {
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
-            strategy: strategies[usize::from(self.strategy) % 3],
             ..Config::new(self.params(), self.states())
         }
     }

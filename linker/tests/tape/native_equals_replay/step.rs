@@ -12,10 +12,15 @@ use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params}
 use avsg_device::request::{self as stage, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
-use avsg_device::vector_core::{VectorCore, refresh_deferred};
+use avsg_device::vector_core::VectorCore;
 use avsg_device::work::{split_work, work_words};
-use avsg_linker::replay::Replay;
 use avsg_linker::tape::Tape;
+
+use crate::replay::Replay;
+use late_refresh::refresh_deferred;
+
+#[path = "../../../../device/tests/kernels/late_refresh.rs"]
+mod late_refresh;
 
 /// SplitMix64, a random generator whose output depends on the seed only.
 pub struct SplitMix64(pub u64);

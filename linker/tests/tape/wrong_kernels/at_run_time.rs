@@ -10,7 +10,8 @@ use avsg_device::machine::links::Links;
 use avsg_device::params::Params;
 use avsg_linker::check::Why;
 use avsg_linker::record::Recorder;
-use avsg_linker::replay::Replay;
+
+use crate::replay::Replay;
 
 #[test]
 fn overflow_is_refused_and_is_a_fault() {

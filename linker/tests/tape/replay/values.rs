@@ -3,7 +3,7 @@
 
 use super::fault::{Lane, POISON};
 use super::{Replay, Tile};
-use crate::tape::{Op, OpCode, Value};
+use avsg_linker::tape::{Op, OpCode, Value};
 
 impl Replay<'_> {
     /// Executes an op that defines the value `out`.

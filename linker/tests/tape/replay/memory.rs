@@ -1,7 +1,7 @@
 //! The words of the columns of a replay, and the checks of every access to them.
 
 use super::fault::Lane;
-use crate::tape::{Column, ColumnId, Kind, Tape};
+use avsg_linker::tape::{Column, ColumnId, Kind, Tape};
 
 /// The memory of a tape.
 pub(super) struct Memory<'t> {

@@ -1,11 +1,11 @@
 //! Searches for links: their definition in the kernel language, recorded and replayed.
 
 use super::Replay;
-use crate::check::{Refused, Why};
-use crate::record::Recording;
-use crate::tape::{Op, Range, Tape};
 use avsg_device::machine::links::Links;
 use avsg_device::machine::search::{find, find_free};
+use avsg_linker::check::{Refused, Why};
+use avsg_linker::record::Recording;
+use avsg_linker::tape::{Op, Range, Tape};
 
 impl Replay<'_> {
     /// Executes a search: replays its definition on copies of its columns, of which it changes the
@@ -40,7 +40,10 @@ fn definition(tape: &Tape, op: &Op, links: &Links) -> Result<Tape, Refused> {
         [position, sequence, link, held] => {
             find_free(m, links, position, sequence, n, [link, held]);
         }
-        _ => return Err(Refused::new(tape, op, Why::Operands)),
+        _ => {
+            let (tape, op) = (tape.name.clone(), tape.line(op));
+            return Err(Refused { tape, op, why: Why::Operands });
+        }
     }
     recording.finish()
 }

@@ -4,7 +4,7 @@
 use super::fault::{Lane, POISON};
 use super::values::reduced;
 use super::{Replay, Tile};
-use crate::tape::{Op, OpCode, Range};
+use avsg_linker::tape::{Op, OpCode, Range};
 
 impl Replay<'_> {
     /// Executes an op that defines no value.

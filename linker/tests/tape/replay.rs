@@ -11,14 +11,19 @@
 //! column, because a machine may leave anything there. A working column of lifetimes is undefined until
 //! an op maps lifetimes to it, and again when a round of a loop begins.
 
+#[path = "replay/effects.rs"]
 mod effects;
+#[path = "replay/fault.rs"]
 mod fault;
+#[path = "replay/memory.rs"]
 mod memory;
+#[path = "replay/search.rs"]
 mod search;
+#[path = "replay/values.rs"]
 mod values;
 
-use crate::check::{self, Refused};
-use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Param, Range, Tape, Value};
+use avsg_linker::check::{self, Refused};
+use avsg_linker::tape::{Block, ColumnId, Kind, Op, OpCode, Param, Range, Tape, Value};
 use fault::{Lane, named};
 use memory::Memory;
 

@@ -11,7 +11,7 @@ use super::learned;
 use super::params::{Lifetime, Params};
 use super::state::{DEAD, EMPTY, INVALID, State, header};
 use crate::machine::Machine;
-use crate::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
+use crate::machine::cpu::{Column, Life, REGISTERS, SLACK, Scalar};
 use crate::machine::emu::Emu;
 
 /// Returns the number of words of one table.
@@ -102,10 +102,10 @@ pub fn find_ids(p: &Params, words: &[i32], ids: Range<i32>, mut found: impl FnMu
 
 /// Returns the position of link r of an id.
 fn link_position(p: &Params, id: i32, r: i32) -> usize {
-    let (m, mut word) = (Emu::<1>, [0]);
-    let at = hash::nth_link(m, p, hash::mixed(m, p, Cpu::splat(m, id)), Scalar::new(r));
-    Cpu::store(m, &mut word, 0, at, m.first_lanes(1));
-    word[0] as usize
+    let (m, mut words) = (Emu::<1>, [0; REGISTERS]);
+    let at = hash::nth_link(m, p, hash::mixed(m, p, m.splat(id)), Scalar::new(r));
+    at.store(&mut words, 0);
+    words[0] as usize
 }
 
 /// Learns from the step that Stage One has made on a table of learned lifetimes.

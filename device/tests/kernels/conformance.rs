@@ -36,8 +36,9 @@ fn every_order_equals_the_sequential_one() {
 #[test]
 fn emu() {
     Emu::<1>.run(Operations);
-    Emu::<3>.run(Operations);
-    steps_equal_the_scalar_machine(Order::Cpu(|stage_one| Emu::<3>.run(stage_one)));
+    Emu::<2>.run(Operations);
+    Emu::<16>.run(Operations);
+    steps_equal_the_scalar_machine(Order::Cpu(|stage_one| Emu::<2>.run(stage_one)));
 }
 
 /// Tests a machine by its steps, which the library has compiled for it, and its operations.

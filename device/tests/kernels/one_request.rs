@@ -73,7 +73,7 @@ pub struct Outcome {
 pub enum Order {
     /// [`Sequential`], as the library has compiled it for one lane or another machine.
     Cpu(fn(StageOne<'_>)),
-    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it; here three lanes run it.
+    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it; here a machine of eight lanes runs it.
     VectorCore,
 }
 
@@ -155,7 +155,7 @@ impl OneRequest {
         match order {
             Order::Cpu(run) => run(stage_one),
             Order::VectorCore => {
-                Emu::<3>.run(OnDevice(stage_one, self.shared));
+                Emu::<2>.run(OnDevice(stage_one, self.shared));
                 self.refresh_last(n, k);
             }
         }

@@ -56,7 +56,7 @@ pub trait Lanes<S>:
 {
 }
 
-/// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
+/// A vector machine. A value of the type proves that the CPU has the instructions.
 ///
 /// A back end must know the required methods, for the reason that stands at the head of each group
 /// or at the method. The other methods derive from them. A machine defines one of those itself

@@ -264,10 +264,10 @@ pub fn index(life: i8) -> usize {
     usize::from(life as u8 ^ 0x80)
 }
 
-/// Calls instructions in a function that holds the token of their machine.
+/// Calls instructions in a function that holds the value of their machine.
 macro_rules! intrinsic {
     ($e:expr) => {
-        // SAFETY: a token exists only because detection has found all instructions of its machine. An
+        // SAFETY: the value exists only because detection has found all instructions of its machine. An
         // access to memory is justified by the comment at its place.
         unsafe { $e }
     };

@@ -4,15 +4,14 @@
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, learn, life_at, links_end, split_state, state_words};
-use avsg_device::one_request::StageOne;
+use avsg_device::memory::{clear_state, learn, life_at, links_end, state_words};
+use avsg_device::one_request::{Compiled, StageOne, scheduled_words, split_state, split_work};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
 use avsg_device::vector_core::VectorCore;
-use avsg_device::work::{split_work, work_words};
 
 use super::late_refresh::refresh_deferred;
 use super::splitmix::SplitMix64;
@@ -78,7 +77,7 @@ pub enum Order {
 }
 
 /// One lane.
-pub const SCALAR: Order = Order::Cpu(|stage_one| stage_one.on_emu(Emu));
+pub const SCALAR: Order = Order::Cpu(|stage_one| Emu.stage_one(stage_one));
 
 /// The memory of a request. A test may change `state`, `order` and `shared` between steps.
 #[derive(Clone)]
@@ -102,7 +101,7 @@ impl OneRequest {
         p.check().expect("the geometry of a test is valid");
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
-        let words = work_words::<Sequential>(&p).max(work_words::<VectorCore>(&p));
+        let words = scheduled_words(Sequential, &p).max(scheduled_words(VectorCore, &p));
         let work = vec![UNTOUCHED; words];
         let outputs = Default::default();
         Self { p, order: SCALAR, shared: false, deferred: 0, state, work, outputs }
@@ -231,9 +230,10 @@ impl Kernel for OnDevice<'_> {
         let [position, id, slot, row] = one.miss;
         stage_one(
             m,
+            VectorCore,
             p,
-            &mut split_state::<C>(p, one.state),
-            &mut split_work::<C, VectorCore>(p, one.work),
+            &mut split_state(p, one.state),
+            &mut split_work(VectorCore, p, one.work),
             &mut Request {
                 tokens: scalar(one.tokens),
                 k: scalar(one.k),

@@ -28,11 +28,43 @@
     reason = "names are the paper's; an Output is a borrowed slice"
 )]
 
-mod launch;
 pub mod machine;
-mod step;
-mod table;
+
+/// The Hash-State: its geometry, its planes, the layout of its words, and the positions of links.
+mod table {
+    pub mod hash;
+    pub mod learned;
+    pub mod memory;
+    pub mod params;
+    pub mod state;
+}
+
+/// Stage One: one step of one request on its table (Alg. 1, and lines 1 to 4 of Alg. 4).
+mod step {
+    pub mod collect_dead;
+    pub mod locate;
+    pub mod one_request;
+    pub mod order;
+    pub mod prepare;
+    pub mod refresh;
+    pub mod request;
+    pub mod schedule;
+    pub mod sequential;
+    pub mod stage_one;
+    pub mod update_state;
+    pub mod vector_core;
+}
+
+/// The description of a launch: the kernels and their parameters, the scalars, and the division of
+/// the work between cores.
+mod launch {
+    pub mod kernels;
+    pub mod rules;
+    pub mod share;
+    pub mod stage_two;
+    pub mod tiling;
+}
 
 pub use launch::{kernels, rules, share, stage_two, tiling};
-pub use step::{one_request, request, schedule, sequential, stage_one, vector_core, work};
+pub use step::{one_request, request, schedule, sequential, stage_one, vector_core};
 pub use table::{hash, learned, memory, params, state};

@@ -9,21 +9,19 @@
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;
-use lanes::Lanes;
-use links::Links;
+use declare::Memory;
 use phase::Phase;
+use search::Links;
 
 mod columns;
 pub(crate) mod control;
 pub mod cpu;
 pub mod declare;
 pub mod emu;
-pub mod lanes;
-pub mod links;
 mod lower;
-mod operators;
 pub mod phase;
 pub mod search;
+mod vector;
 
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
@@ -33,25 +31,37 @@ pub mod avx2;
 #[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod cpuid;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 #[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
 #[cfg(target_arch = "x86_64")]
-mod quarters;
-#[cfg(target_arch = "x86_64")]
-mod sparse;
-#[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
+/// A vector of 32-bit lanes with its operators, of which some take a constant or a run-time scalar `S`.
+pub trait Lanes<S>:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + Add<i32, Output = Self>
+    + Mul<i32, Output = Self>
+    + BitAnd<i32, Output = Self>
+    + BitOr<i32, Output = Self>
+    + Add<S, Output = Self>
+    + Sub<S, Output = Self>
+    + Mul<S, Output = Self>
+{
+}
+
+/// A vector machine. A value of the type proves that the CPU has the instructions.
 ///
 /// A back end must know the required methods, for the reason that stands at the head of each group
 /// or at the method. The other methods derive from them. A machine defines one of those itself
 /// where that is faster.
-pub trait Machine: Copy {
+pub trait Machine: Memory + Copy {
     /// A vector of 32-bit lanes. `+`, `-` and `*` must not overflow (law 6). Arithmetic with a
     /// constant or a run-time scalar is a separate form, because a broadcast takes 8 KB of unified
     /// buffer on Ascend. One instruction each; `&` and `|` take twice as many repeats, since they
@@ -72,12 +82,6 @@ pub trait Machine: Copy {
     /// The position of a tile in a sweep: a run of lanes, of which those past the length of the
     /// sweep are not live.
     type Tile: Copy;
-    /// A column of 32-bit words in fast memory.
-    type Column<'a>;
-    /// The lifetime column: S signed bytes, one per slot.
-    type Life<'a>;
-    /// `W` columns that grow together. A list with `W` = 0 is a counter.
-    type List<'a, const W: usize>;
     /// A read-only array of 32-bit words in global memory.
     type Input<'a>;
     /// An array of 32-bit words in global memory that a kernel writes and reads back.
@@ -262,7 +266,6 @@ pub trait Machine: Copy {
     /// Runs its definition [`search::find`] on `n` entries. `queries` are probe sequences and ids,
     /// `table` the links and the ids of slots. About 40 instructions on all links of some ids at
     /// once, two of them gathers.
-    #[inline(always)]
     fn find(
         self,
         links: &Links,
@@ -270,12 +273,9 @@ pub trait Machine: Copy {
         queries: [&Self::Column<'_>; 2],
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
-    ) {
-        search::find(self, links, slot, queries, n, table);
-    }
+    );
     /// Runs its definition [`search::find_free`] on `n` probe sequences. The cost is that of
     /// [`Self::find`].
-    #[inline(always)]
     fn find_free(
         self,
         links: &Links,
@@ -283,9 +283,7 @@ pub trait Machine: Copy {
         sequence: &Self::Column<'_>,
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
-    ) {
-        search::find_free(self, links, position, sequence, n, table);
-    }
+    );
 
     // ---- the lifetime column: it has bytes, and all other operations work on words ------------
 

@@ -5,10 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::memory::{learn, table_words, words_before_links};
-use avsg_device::one_request::StageOne;
+use avsg_device::one_request::{StageOne, work_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::sequential::Sequential;
-use avsg_device::work::work_words;
 
 use super::cold::read_if_cold;
 use super::machine::Machine;
@@ -22,7 +20,7 @@ use crate::resources::Resources;
 const LINE_WORDS: usize = 16;
 
 pub(super) fn worker_words(params: &Params) -> usize {
-    work_words::<Sequential>(params).next_multiple_of(LINE_WORDS)
+    work_words(params).next_multiple_of(LINE_WORDS)
 }
 
 /// The memory and the choices that the workers share.

@@ -5,7 +5,7 @@ use avsg_device::machine::emu::Emu;
 use avsg_device::machine::neon::Neon;
 #[cfg(target_arch = "x86_64")]
 use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
-use avsg_device::one_request::StageOne;
+use avsg_device::one_request::{Compiled, StageOne};
 use std::fmt;
 
 /// The number of machines that a CPU can have.
@@ -89,17 +89,17 @@ impl Machine {
     /// Runs Stage One of one request on this machine.
     pub(crate) fn run(self, request: StageOne<'_>) {
         match self {
-            Self::Emu(m) => request.on_emu(m),
+            Self::Emu(m) => m.stage_one(request),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(m) => request.on_avx2(m),
+            Self::Avx2(m) => m.stage_one(request),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2Gather(m) => request.on_avx2_gather(m),
+            Self::Avx2Gather(m) => m.stage_one(request),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(m) => request.on_avx512(m),
+            Self::Avx512(m) => m.stage_one(request),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gather(m) => request.on_avx512_gather(m),
+            Self::Avx512Gather(m) => m.stage_one(request),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(m) => request.on_neon(m),
+            Self::Neon(m) => m.stage_one(request),
         }
     }
 }

@@ -1,11 +1,9 @@
 //! A table without an engine, for measurements.
 
 use avsg_device::memory::{clear_state, learn, table_words};
-use avsg_device::one_request::StageOne;
+use avsg_device::one_request::{StageOne, work_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
-use avsg_device::sequential::Sequential;
-use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use crate::mapping::{MIB2, Mapping};
@@ -33,8 +31,7 @@ impl StandaloneTable {
         geometry::check(&params)?;
         let selected = (params.k * params.tokens) as usize;
         // An engine's tables get the same kind of memory, with hugepages.
-        let bytes =
-            (4 * (table_words(&params) + work_words::<Sequential>(&params))).next_multiple_of(MIB2);
+        let bytes = (4 * (table_words(&params) + work_words(&params))).next_multiple_of(MIB2);
         let column = || reserve::filled(WHAT, selected, 0);
         let mut table = Self {
             params,
@@ -52,7 +49,7 @@ impl StandaloneTable {
     /// because a step borrows the outputs at the same time.
     fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
         let table = table_words(params);
-        let words = table + work_words::<Sequential>(params);
+        let words = table + work_words(params);
         // SAFETY: `new` made the mapping at least `words` words long; it is zeroed, begins on a
         // page, and is borrowed mutably.
         unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)

@@ -6,7 +6,7 @@
 //! records something else the second time, and is refused (law 4 of `avsg_device::machine`). Native
 //! code would run such a loop as written, which a tape cannot express.
 
-mod machine;
+mod methods;
 mod operators;
 mod stage_one;
 

@@ -7,12 +7,10 @@ use std::slice;
 use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::machine::emu::Emu;
 use avsg::device::memory::{clear_state, learn, state_words, table_words};
-use avsg::device::one_request::StageOne;
+use avsg::device::one_request::{Compiled, StageOne, work_words};
 use avsg::device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg::device::request::record;
-use avsg::device::sequential::Sequential;
 use avsg::device::tiling::Tiling;
-use avsg::device::work::work_words;
 use avsg_sim::{Device, Kernel, KernelFault, Session};
 
 type KernelResult = Result<(), KernelFault>;
@@ -66,7 +64,7 @@ impl Launch<'_> {
     fn plan(&self) -> KernelResult {
         let (p, t) = (&self.p, &self.t);
         let (k, stride, big_k) = (t.k as usize, t.ids_stride as usize, p.k as usize);
-        let mut work = vec![0; work_words::<Sequential>(p)];
+        let mut work = vec![0; work_words(p)];
         for (r, pair) in self.cu_q()?.windows(2).enumerate() {
             let (first, tokens) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
             let slot = self.words(Arg::Slot, first * big_k, tokens * big_k)?;
@@ -99,7 +97,7 @@ impl Launch<'_> {
                 miss: [list(0)?, list(1)?, list(2)?, list(3)?],
                 record,
             };
-            one.on_emu(Emu);
+            Emu.stage_one(one);
             if p.lifetime == Lifetime::Learned {
                 learn(p, table);
             }

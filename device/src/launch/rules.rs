@@ -33,9 +33,14 @@ mod tests {
         let exponent = i32::from(bits >> 10 & 31);
         let fraction = f64::from(bits & 0x3FF) / 1024.0;
         if exponent == 0 {
-            return sign * fraction * libm::pow(2.0, -14.0);
+            return sign * fraction * power(-14);
         }
-        sign * (1.0 + fraction) * libm::pow(2.0, f64::from(exponent - 15))
+        sign * (1.0 + fraction) * power(exponent - 15)
+    }
+
+    /// Returns 2^n.
+    fn power(n: i32) -> f64 {
+        f64::from_bits(((n + 1023) as u64) << 52)
     }
 
     #[test]

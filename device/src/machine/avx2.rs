@@ -1,56 +1,42 @@
-//! AVX2: a vector is four registers of eight lanes, and masks are registers too.
+//! AVX2: masks are registers, of which only the sign bit of each lane is significant.
 //!
-//! Only the sign bit of each lane of a mask is significant. So a sign test costs nothing, a
-//! selection is one blend, and only a compression or a scatter moves the bits to a scalar register.
-//! AVX2 has no compression instruction: a table of 256 permutations, 2 KB, replaces it.
+//! So a sign test costs nothing, a selection is one blend, and only a compression or a scatter moves the bits
+//! to a scalar register. AVX2 has no compression instruction: a table of 256 permutations, 2 KB, replaces it.
 //!
 //! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and eight scalar
 //! loads (the parameter of [`Avx2`]). The host measures both when it starts.
 
-use super::cpu::{Column, Cpu, Kernel, Life, Scalar};
-use super::operators::{mask_operators, vector_operators};
-use super::sparse::append_chosen;
-use super::x86::{Mask, REGISTERS, V, lane_operations, register_operators};
+use super::cpu::{Column, Cpu, Kernel, gather_by_loads, instructions, intrinsic, reduced};
+use super::x86;
 use core::arch::x86_64::*;
-use core::arch::x86_64::{
-    _mm256_add_epi32 as add, _mm256_and_si256 as and, _mm256_loadu_si256 as load,
-    _mm256_madd_epi16 as multiply_add, _mm256_mullo_epi32 as mul, _mm256_or_si256 as or,
-    _mm256_set1_epi32 as set1, _mm256_sll_epi32 as shl, _mm256_srl_epi32 as shr,
-    _mm256_storeu_si256 as store, _mm256_sub_epi32 as sub, _mm256_xor_si256 as xor,
-};
-use core::array::from_fn;
 
-/// The AVX2 machine of `8 * REGISTERS` lanes. With `GATHER`, it gathers by
-/// `vpgatherdd`.
+/// The AVX2 machine. With `GATHER`, it gathers by `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2<const GATHER: bool>(());
 
-/// Calls one intrinsic, or a short sequence of them, in a function that holds the token.
-macro_rules! intrinsic {
-    ($e:expr) => {
-        // SAFETY: `self`, or a register of this machine, exists only because `detect` has found
-        // AVX2, BMI, POPCNT and LZCNT, so the instructions exist. An access to memory is justified
-        // by the comment at its place.
-        unsafe { $e }
-    };
-}
-
-mod parts;
-
-// A lane is set if its sign bit is set.
-mask_operators!(
-    [] Mask<__m256i>,
-    |a, b| a.zip(b, #[inline(always)] |a, b| intrinsic!(_mm256_and_si256(a, b))),
-    a.zip(b, #[inline(always)] |a, b| intrinsic!(_mm256_or_si256(a, b))),
-    a.zip(a, #[inline(always)] |a, _| intrinsic!(_mm256_xor_si256(a, _mm256_set1_epi32(-1))))
-);
-
-register_operators!(V<__m256i, G>, Avx2::<G>(()));
+/// The permutation for each set of eight lanes: the numbers of its lanes, one per byte, the lowest
+/// first.
+static PACKED: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut set = 0;
+    while set < 256 {
+        let (mut lane, mut n) = (0, 0);
+        while lane < 8 {
+            if set >> lane & 1 == 1 {
+                table[set] |= lane << (8 * n);
+                n += 1;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    table
+};
 
 impl<const G: bool> Avx2<G> {
     /// Returns the machine if the CPU and the operating system support AVX2, BMI, POPCNT and LZCNT.
     pub fn detect() -> Option<Self> {
-        super::cpuid::has_avx2().then_some(Self(()))
+        x86::has_avx2().then_some(Self(()))
     }
 
     /// Runs a kernel, compiled with the instructions of this machine.
@@ -62,156 +48,142 @@ impl<const G: bool> Avx2<G> {
         // tests/kernels/codegen.rs finds the machine code by this name.
         intrinsic!(avsg_kernel_avx2(self, kernel))
     }
+
+    /// Returns the entries of 32 lifetimes. Each row has those of sixteen lifetimes in each half.
+    #[inline(always)]
+    fn entries(self, rows: &[__m256i; 16], life: __m256i) -> __m256i {
+        let at = intrinsic!(_mm256_xor_si256(life, _mm256_set1_epi8(i8::MIN)));
+        // The low four bits choose an entry of a row. Each higher bit, moved to the sign of its byte, then
+        // halves the rows.
+        let low = intrinsic!(_mm256_and_si256(at, _mm256_set1_epi8(15)));
+        let bits = intrinsic!([
+            _mm256_slli_epi16::<3>(at),
+            _mm256_slli_epi16::<2>(at),
+            _mm256_slli_epi16::<1>(at),
+            at
+        ]);
+        let mut left = *rows;
+        for row in &mut left {
+            *row = intrinsic!(_mm256_shuffle_epi8(*row, low));
+        }
+        for (halved, bit) in bits.into_iter().enumerate() {
+            for n in 0..8 >> halved {
+                left[n] = intrinsic!(_mm256_blendv_epi8(left[2 * n], left[2 * n + 1], bit));
+            }
+        }
+        left[0]
+    }
 }
 
-impl<const G: bool> Cpu for Avx2<G> {
-    const LANES: usize = 8 * REGISTERS;
-    type V = V<__m256i, G>;
-    type K = Mask<__m256i>;
+// SAFETY: each method is the instruction that the comment of the trait names.
+unsafe impl<const G: bool> Cpu for Avx2<G> {
+    const LANES: usize = 8;
+    type R = __m256i;
+    type K = __m256i;
+    type Words = [u32; 8];
 
-    lane_operations!(256);
-
-    #[inline(always)]
-    fn first_lanes(self, n: usize) -> Self::K {
-        let n = intrinsic!(_mm256_set1_epi32(n.min(8 * REGISTERS) as i32));
-        // It is a loop, because a closure in `array::map` compiles to a call.
-        let mut k = Mask(Cpu::iota(self, 0).0);
-        for lanes in &mut k.0 {
-            *lanes = intrinsic!(_mm256_cmpgt_epi32(n, *lanes));
-        }
-        k
-    }
-    #[inline(always)]
-    fn count(self, k: Self::K) -> usize {
-        let mut n = 0;
-        for k in k.0 {
-            n += self.bits(k).count_ones() as usize;
-        }
-        n
-    }
-    #[inline(always)]
-    fn select(self, k: Self::K, mut yes: Self::V, no: Self::V) -> Self::V {
-        for i in 0..REGISTERS {
-            yes.0[i] = self.blend(k.0[i], yes.0[i], no.0[i]);
-        }
-        yes
-    }
-    #[inline(always)]
-    fn eq(self, a: Self::V, b: Self::V) -> Self::K {
-        Mask(
-            a.zip(
-                b,
-                #[inline(always)]
-                |a, b| intrinsic!(_mm256_cmpeq_epi32(a, b)),
-            )
-            .0,
-        )
-    }
-    #[inline(always)]
-    fn is_negative(self, v: Self::V) -> Self::K {
-        Mask(v.0)
-    }
-    #[inline(always)]
-    fn gather(self, column: &Column<'_>, index: Self::V) -> Self::V {
-        let words = &*column.data;
-        index.map(
-            #[inline(always)]
-            |index| {
-                let index = self.reduced(index, column.mask);
-                if G {
-                    // Every index is at most the column's mask, which is below its length.
-                    return intrinsic!(_mm256_i32gather_epi32::<4>(words.as_ptr(), index));
-                }
-                let i = self.lanes(index);
-                self.gathered(from_fn(
-                    #[inline(always)]
-                    |n| {
-                        // SAFETY: `reduced` made the index at most the column's mask, which
-                        // `Column::new` made smaller than the length of the column.
-                        unsafe { *words.get_unchecked(i[n] as usize) }
-                    },
-                ))
-            },
-        )
-    }
-    #[inline(always)]
-    fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K) {
-        let mask = column.mask;
-        let words = &mut *column.data;
-        for r in 0..REGISTERS {
-            let set = self.bits(k.0[r]);
-            // The last registers of a short list have no set lane.
-            if set == 0 {
-                continue;
-            }
-            let (i, v) = (self.lanes(self.reduced(index.0[r], mask)), self.lanes(v.0[r]));
-            // This loop has no branch: a lane that is not set writes back the word that it reads.
-            for n in 0..8 {
-                // SAFETY: `reduced` made the index at most the column's mask, which `Column::new`
-                // made smaller than the length of the column.
-                let word = unsafe { words.get_unchecked_mut(i[n] as usize) };
-                *word = if set >> n & 1 == 1 { v[n] as i32 } else { *word };
-            }
-        }
-    }
-    #[inline(always)]
-    fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K) {
-        let words = &mut to[at..at + 8 * REGISTERS];
-        let mut done = 0;
-        for i in 0..REGISTERS {
-            let set = self.bits(k.0[i]);
-            self.pack(words, done, v.0[i], set);
-            done += set.count_ones() as usize;
-        }
-    }
-    #[inline(always)]
-    fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V {
-        let bytes = &*life.data;
-        slot.map(
-            #[inline(always)]
-            |slot| {
-                let i = self.lanes(self.reduced(slot, life.mask));
-                self.gathered(from_fn(
-                    #[inline(always)]
-                    |n| {
-                        // SAFETY: the index is at most the column's mask, and SLACK more bytes follow.
-                        i32::from(unsafe { *bytes.get_unchecked(i[n] as usize) })
-                    },
-                ))
-            },
-        )
+    instructions! {
+        splat(self, value: i32) -> __m256i = _mm256_set1_epi32(value);
+        numbers(self) -> __m256i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        add(self, a: __m256i, b: __m256i) -> __m256i = _mm256_add_epi32(a, b);
+        sub(self, a: __m256i, b: __m256i) -> __m256i = _mm256_sub_epi32(a, b);
+        mul(self, a: __m256i, b: __m256i) -> __m256i = _mm256_mullo_epi32(a, b);
+        and(self, a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        or(self, a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        shl(self, a: __m256i, bits: u32) -> __m256i =
+            _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits as i32));
+        shr(self, a: __m256i, bits: u32) -> __m256i =
+            _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits as i32));
+        // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
+        mul_scalar(self, a: __m256i, s: i32) -> __m256i = _mm256_madd_epi16(a, _mm256_set1_epi32(s));
+        // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
+        madd(self, x: __m256i, p: i32, q: i32) -> __m256i = _mm256_madd_epi16(
+            _mm256_xor_si256(
+                _mm256_and_si256(x, _mm256_set1_epi32(0xFF_FFFF)),
+                _mm256_set1_epi32(0x8000),
+            ),
+            _mm256_set1_epi32(p | q << 16),
+        );
+        eq(self, a: __m256i, b: __m256i) -> __m256i = _mm256_cmpeq_epi32(a, b);
+        select(self, k: __m256i, yes: __m256i, no: __m256i) -> __m256i =
+            _mm256_castps_si256(_mm256_blendv_ps(
+                _mm256_castsi256_ps(no),
+                _mm256_castsi256_ps(yes),
+                _mm256_castsi256_ps(k),
+            ));
+        both(self, a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        either(self, a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        others(self, k: __m256i) -> __m256i = _mm256_xor_si256(k, _mm256_set1_epi32(-1));
+        bits(self, k: __m256i) -> u32 = _mm256_movemask_ps(_mm256_castsi256_ps(k)) as u32;
+        // `from` and `to` are 32 bytes, the size of the load and of the store.
+        load(self, from: &[i32], _live: __m256i) -> __m256i =
+            _mm256_loadu_si256(from[..8].as_ptr().cast());
+        store(self, to: &mut [i32], a: __m256i) -> () =
+            _mm256_storeu_si256(to[..8].as_mut_ptr().cast(), a);
+        pack(self, to: &mut [i32], a: __m256i, set: u32) -> () = _mm256_storeu_si256(
+            to[..8].as_mut_ptr().cast(),
+            _mm256_permutevar8x32_epi32(
+                a,
+                _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED[set as usize].cast_signed())),
+            ),
+        );
     }
 
     #[inline(always)]
-    fn age(self, life: &mut [i8], by: u8, from: i8) {
-        let from = intrinsic!(_mm256_set1_epi8(from));
-        // 128 is not a signed byte, so it is subtracted in two steps of 64.
-        let half = intrinsic!(_mm256_set1_epi8((by / 2) as i8));
-        let rest = intrinsic!(_mm256_set1_epi8((by - by / 2) as i8));
-        for chunk in life.chunks_exact_mut(32) {
-            // `chunk` is 32 bytes, the size of the load and of the store.
-            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
-            let aged = intrinsic!(_mm256_subs_epi8(_mm256_subs_epi8(l, half), rest));
-            let aged = intrinsic!(_mm256_blendv_epi8(aged, l, _mm256_cmpgt_epi8(from, l)));
-            intrinsic!(_mm256_storeu_si256(chunk.as_mut_ptr().cast(), aged));
+    fn is_negative(self, a: __m256i) -> __m256i {
+        a
+    }
+    #[inline(always)]
+    fn words(self, a: __m256i) -> [u32; 8] {
+        let (low, high) = intrinsic!((_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a)));
+        let mut words = [0; 8];
+        words[..4].copy_from_slice(&x86::words(low));
+        words[4..].copy_from_slice(&x86::words(high));
+        words
+    }
+    #[inline(always)]
+    fn register(self, words: [u32; 8]) -> __m256i {
+        let [a, b, c, d, e, f, g, h] = words.map(u32::cast_signed);
+        intrinsic!(_mm256_setr_epi32(a, b, c, d, e, f, g, h))
+    }
+    #[inline(always)]
+    fn chosen(self, life: &[i8; 64], t: i8, equal: bool) -> u64 {
+        let t = intrinsic!(_mm256_set1_epi8(t));
+        // `life` is 64 bytes, the size of both loads together.
+        let (a, b) = intrinsic!((
+            _mm256_loadu_si256(life.as_ptr().cast()),
+            _mm256_loadu_si256(life.as_ptr().add(32).cast())
+        ));
+        let (a, b) = if equal {
+            intrinsic!((_mm256_cmpeq_epi8(a, t), _mm256_cmpeq_epi8(b, t)))
+        } else {
+            intrinsic!((_mm256_cmpgt_epi8(t, a), _mm256_cmpgt_epi8(t, b)))
+        };
+        let (a, b) = intrinsic!((_mm256_movemask_epi8(a), _mm256_movemask_epi8(b)));
+        u64::from(a as u32) | u64::from(b as u32) << 32
+    }
+    #[inline(always)]
+    fn gather(self, column: &Column<'_>, index: __m256i) -> __m256i {
+        if !G {
+            return gather_by_loads(self, column, index);
         }
+        let index = reduced(self, index, column.mask);
+        // Every index is at most the column's mask, which is below its length.
+        intrinsic!(_mm256_i32gather_epi32::<4>(column.data.as_ptr(), index))
     }
     #[inline(always)]
     fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
         // The entries of sixteen lifetimes, once in each half of a register.
         let mut rows = [intrinsic!(_mm256_setzero_si256()); 16];
-        for (n, row) in rows.iter_mut().enumerate() {
-            let bytes = &table[16 * n..16 * n + 16];
+        for (row, bytes) in rows.iter_mut().zip(table.as_chunks::<16>().0) {
             // `bytes` has 16 bytes, the size of the load.
             let bytes = intrinsic!(_mm_loadu_si128(bytes.as_ptr().cast()));
             *row = intrinsic!(_mm256_broadcastsi128_si256(bytes));
         }
-        for (n, chunk) in life.chunks_exact(32).enumerate() {
-            // `chunk` is 32 bytes, the size of the load.
-            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+        for (to, life) in to.chunks_exact_mut(32).zip(life.chunks_exact(32)) {
+            // `life` and `to` are 32 bytes, the size of the load and of the store.
+            let l = intrinsic!(_mm256_loadu_si256(life.as_ptr().cast()));
             let mapped = self.entries(&rows, l);
-            let to = &mut to[32 * n..32 * n + 32];
-            // `to` is 32 bytes, the size of the store.
             intrinsic!(_mm256_storeu_si256(to.as_mut_ptr().cast(), mapped));
         }
     }

@@ -1,7 +1,7 @@
 //! The memory of the CPU machines: columns, lifetimes and lists are slices, a run-time scalar is an
 //! `i32`, and a tile is a position in a sweep.
 
-use super::operators::operators;
+use core::ops::{Add, Mul, Sub};
 
 /// The least number of words of a column, and the number of words by which a list is longer than
 /// its content, because a whole register may be stored at its end.
@@ -23,8 +23,25 @@ impl Scalar {
     }
 }
 
-operators! { [] Scalar, |a, b| Add add Self(a.0 + b.0); Sub sub Self(a.0 - b.0); Mul mul Self(a.0 * b.0); }
-operators! { @one [] Scalar, i32, |a, b| Add add Self(a.0 + b) }
+/// Implements operators of scalars.
+macro_rules! operators {
+    ($($operator:ident<$right:ty> $f:ident |$a:ident, $b:ident| $e:expr;)*) => {$(
+        impl $operator<$right> for Scalar {
+            type Output = Self;
+            #[inline(always)]
+            fn $f(self, $b: $right) -> Self {
+                let $a = self;
+                Self($e)
+            }
+        }
+    )*};
+}
+operators! {
+    Add<Self> add |a, b| a.0 + b.0;
+    Add<i32> add |a, b| a.0 + b;
+    Sub<Self> sub |a, b| a.0 - b.0;
+    Mul<Self> mul |a, b| a.0 * b.0;
+}
 
 /// A position in a sweep.
 #[derive(Clone, Copy)]

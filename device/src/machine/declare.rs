@@ -6,8 +6,18 @@
 use super::Machine;
 use core::ops::RangeInclusive;
 
+/// The kinds of fast memory that a machine has.
+pub trait Memory {
+    /// A column of 32-bit words.
+    type Column<'a>;
+    /// The lifetime column: S signed bytes, one per slot.
+    type Life<'a>;
+    /// `W` columns that grow together. A list with `W` = 0 is a counter.
+    type List<'a, const W: usize>;
+}
+
 /// The source of the working columns of a core.
-pub trait Columns<'a, M: Machine> {
+pub trait Columns<'a, M: Memory> {
     /// Returns a column of at least `len` words, all of which are in `range`.
     fn column(&mut self, name: &'static str, len: u32, range: RangeInclusive<i32>)
     -> M::Column<'a>;

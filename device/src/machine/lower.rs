@@ -1,27 +1,33 @@
-//! The implementation of [`Machine`] for every [`Cpu`]: a sweep is a loop over registers, and a
-//! list is a slice that grows.
+//! The implementation of [`Machine`] for every [`Cpu`]: a vector is some registers, a sweep is a loop over
+//! vectors, and a list is a slice that grows.
 
 use super::Machine;
-use super::cpu::{Column, Cpu, Life, List, Scalar, Tile, index};
+use super::cpu::{Column, Cpu, Life, List, REGISTERS, Scalar, Tile, index};
+use super::declare::Memory;
+use super::search::{self, Links};
+use super::vector::{Mask, Vector, each};
 
-/// Defines methods that are the register operations of the same names.
+/// Defines methods that do the same to each register, by the instructions of the same names.
 macro_rules! same {
-    ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {$(
+    ($($name:ident($($vector:ident: $ty:ty),+ $(; $($arg:ident: $arg_ty:ty),+)?) -> $out:ident;)*) => {$(
         #[inline(always)]
-        fn $name(self, $($arg: $ty),*) -> $out {
-            Cpu::$name(self, $($arg),*)
+        fn $name(self, $($vector: $ty,)+ $($($arg: $arg_ty),+)?) -> $out<C> {
+            $out(self, each!(i => Cpu::$name(self, $($vector.1[i],)+ $($($arg),+)?)))
         }
     )*};
 }
 
-impl<C: Cpu> Machine for C {
-    type V = C::V;
-    type Mask = C::K;
-    type Scalar = Scalar;
-    type Tile = Tile<C::K>;
+impl<C: Cpu> Memory for C {
     type Column<'a> = Column<'a>;
     type Life<'a> = Life<'a>;
     type List<'a, const W: usize> = List<'a, W>;
+}
+
+impl<C: Cpu> Machine for C {
+    type V = Vector<C>;
+    type Mask = Mask<C>;
+    type Scalar = Scalar;
+    type Tile = Tile<Mask<C>>;
     type Input<'a> = &'a [i32];
     type Output<'a> = &'a mut [i32];
 
@@ -51,8 +57,8 @@ impl<C: Cpu> Machine for C {
         let n = n.0.max(0) as usize;
         let mut at = 0;
         while at < n {
-            body(Tile { at, live: self.first_lanes(n - at) });
-            at += C::LANES;
+            body(Tile { at, live: Mask::first(self, n - at) });
+            at += Vector::<C>::LANES;
         }
     }
     #[inline(always)]
@@ -77,36 +83,51 @@ impl<C: Cpu> Machine for C {
     }
 
     same! {
-        splat(value: i32) -> C::V;
-        shr(v: C::V, bits: u32) -> C::V;
-        shl(v: C::V, bits: u32) -> C::V;
-        madd(x: C::V, p: i32, q: i32) -> C::V;
-        select(mask: C::K, yes: C::V, no: C::V) -> C::V;
-        eq(a: C::V, b: C::V) -> C::K;
-        is_negative(v: C::V) -> C::K;
-        gather(column: &Column<'_>, index: C::V) -> C::V;
-        gather_life(life: &Life<'_>, slot: C::V) -> C::V;
+        shr(v: Vector<C>; bits: u32) -> Vector;
+        shl(v: Vector<C>; bits: u32) -> Vector;
+        madd(x: Vector<C>; p: i32, q: i32) -> Vector;
+        select(mask: Mask<C>, yes: Vector<C>, no: Vector<C>) -> Vector;
+        eq(a: Vector<C>, b: Vector<C>) -> Mask;
+        is_negative(v: Vector<C>) -> Mask;
     }
     #[inline(always)]
-    fn iota(self, t: Self::Tile) -> C::V {
-        Cpu::iota(self, t.at as i32)
+    fn splat(self, value: i32) -> Vector<C> {
+        Vector(self, [Cpu::splat(self, value); REGISTERS])
     }
     #[inline(always)]
-    fn mul_scalar(self, v: C::V, s: Scalar) -> C::V {
-        Cpu::mul_scalar(self, v, s.0)
+    fn iota(self, t: Self::Tile) -> Vector<C> {
+        Vector::count_up(self, t.at)
+    }
+    #[inline(always)]
+    fn mul_scalar(self, v: Vector<C>, s: Scalar) -> Vector<C> {
+        Vector(self, each!(i => Cpu::mul_scalar(self, v.1[i], s.0)))
     }
 
     #[inline(always)]
-    fn load(self, t: Self::Tile, column: &Column<'_>) -> C::V {
-        Cpu::load(self, column.data, t.at, t.live)
+    fn load(self, t: Self::Tile, column: &Column<'_>) -> Vector<C> {
+        Vector::load(column.data, t.at, t.live)
     }
     #[inline(always)]
-    fn store(self, t: Self::Tile, column: &mut Column<'_>, v: C::V) {
-        Cpu::store(self, column.data, t.at, v, t.live);
+    fn store(self, t: Self::Tile, column: &mut Column<'_>, v: Vector<C>) {
+        v.store(column.data, t.at);
     }
     #[inline(always)]
-    fn scatter(self, t: Self::Tile, column: &mut Column<'_>, index: C::V, v: C::V, mask: C::K) {
-        Cpu::scatter(self, column, index, v, mask & t.live);
+    fn gather(self, column: &Column<'_>, index: Vector<C>) -> Vector<C> {
+        Vector(self, each!(i => Cpu::gather(self, column, index.1[i])))
+    }
+    #[inline(always)]
+    fn scatter(
+        self,
+        t: Self::Tile,
+        column: &mut Column<'_>,
+        index: Vector<C>,
+        v: Vector<C>,
+        mask: Mask<C>,
+    ) {
+        let mask = mask & t.live;
+        for i in 0..REGISTERS {
+            Cpu::scatter(self, column, index.1[i], v.1[i], mask.1[i]);
+        }
     }
 
     #[inline(always)]
@@ -118,28 +139,33 @@ impl<C: Cpu> Machine for C {
         list.len = 0;
     }
     #[inline(always)]
-    fn item<const W: usize>(self, t: Self::Tile, list: &List<'_, W>, column: usize) -> C::V {
-        Cpu::load(self, list.columns[column].data, t.at, t.live)
+    fn item<const W: usize>(self, t: Self::Tile, list: &List<'_, W>, column: usize) -> Vector<C> {
+        Vector::load(list.columns[column].data, t.at, t.live)
     }
     #[inline(always)]
     fn append<const W: usize>(
         self,
         t: Self::Tile,
         list: &mut List<'_, W>,
-        mask: C::K,
-        values: [C::V; W],
+        mask: Mask<C>,
+        values: [Vector<C>; W],
     ) {
         let mask = mask & t.live;
-        let n = self.count(mask);
+        let sets = each!(i => self.bits(mask.1[i]));
+        let n: u32 = sets.iter().map(|set| set.count_ones()).sum();
         if n == 0 {
             // Most tiles of padding or of a short list append nothing, so this branch is predicted
             // well and saves the stores.
             return;
         }
         for (column, v) in list.columns.iter_mut().zip(values) {
-            self.compress(column.data, list.len, v, mask);
+            let (words, mut done) = (&mut column.data[list.len..][..Vector::<C>::LANES], 0);
+            for i in 0..REGISTERS {
+                self.pack(&mut words[done..], v.1[i], sets[i]);
+                done += sets[i].count_ones() as usize;
+            }
         }
-        list.len += n;
+        list.len += n as usize;
     }
     #[inline(always)]
     fn move_list<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
@@ -150,6 +176,29 @@ impl<C: Cpu> Machine for C {
         }
         to.len = from.len;
         from.len = 0;
+    }
+
+    #[inline(always)]
+    fn find(
+        self,
+        links: &Links,
+        slot: &mut Column<'_>,
+        queries: [&Column<'_>; 2],
+        n: Scalar,
+        table: [&Column<'_>; 2],
+    ) {
+        search::find(self, links, slot, queries, n, table);
+    }
+    #[inline(always)]
+    fn find_free(
+        self,
+        links: &Links,
+        position: &mut Column<'_>,
+        sequence: &Column<'_>,
+        n: Scalar,
+        table: [&Column<'_>; 2],
+    ) {
+        search::find_free(self, links, position, sequence, n, table);
     }
 
     #[inline(always)]
@@ -207,31 +256,48 @@ impl<C: Cpu> Machine for C {
         list.len = Cpu::append_life(self, to.data, list.len, life, t, equal, limit);
     }
     #[inline(always)]
-    fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {
-        self.change_life(
-            life,
-            slot,
-            mask & t.live,
-            #[inline(always)]
-            |_| value,
-        );
+    fn gather_life(self, life: &Life<'_>, slot: Vector<C>) -> Vector<C> {
+        Vector(self, each!(i => Cpu::gather_life(self, life, slot.1[i])))
+    }
+    #[inline(always)]
+    fn set_life(
+        self,
+        t: Self::Tile,
+        life: &mut Life<'_>,
+        slot: Vector<C>,
+        value: i8,
+        mask: Mask<C>,
+    ) {
+        let mask = mask & t.live;
+        for i in 0..REGISTERS {
+            self.change_life(
+                life,
+                slot.1[i],
+                mask.1[i],
+                #[inline(always)]
+                |_| value,
+            );
+        }
     }
     #[inline(always)]
     fn step_life(
         self,
         t: Self::Tile,
         life: &mut Life<'_>,
-        slot: C::V,
+        slot: Vector<C>,
         rule: &[i8; 256],
-        mask: C::K,
+        mask: Mask<C>,
     ) {
-        self.change_life(
-            life,
-            slot,
-            mask & t.live,
-            #[inline(always)]
-            |life| rule[index(life)],
-        );
+        let mask = mask & t.live;
+        for i in 0..REGISTERS {
+            self.change_life(
+                life,
+                slot.1[i],
+                mask.1[i],
+                #[inline(always)]
+                |life| rule[index(life)],
+            );
+        }
     }
 
     #[inline(always)]
@@ -274,19 +340,18 @@ impl<C: Cpu> Machine for C {
         from: &&[i32],
         base: Scalar,
         n: Scalar,
-        index: C::V,
-        mask: C::K,
-    ) -> C::V {
+        index: Vector<C>,
+        mask: Mask<C>,
+    ) -> Vector<C> {
         let window = &from[base.0 as usize..(base.0 + n.0) as usize];
         // Only misses come here, so the round trip through the stack is cheap beside their cache
         // misses.
-        let mut index_words = [-1i32; 64];
-        let masked = Cpu::select(self, mask & t.live, index, Cpu::splat(self, -1));
-        let all = self.first_lanes(C::LANES);
-        Cpu::store(self, &mut index_words, 0, masked, all);
-        for word in &mut index_words[..C::LANES] {
+        let mut words = [-1i32; 64];
+        let none = Machine::splat(self, -1);
+        Machine::select(self, mask & t.live, index, none).store(&mut words, 0);
+        for word in &mut words {
             *word = usize::try_from(*word).ok().and_then(|i| window.get(i)).map_or(-1, |&b| b);
         }
-        Cpu::load(self, &index_words, 0, all)
+        Vector::load(&words, 0, Mask::first(self, words.len()))
     }
 }

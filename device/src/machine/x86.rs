@@ -1,191 +1,156 @@
-//! What the x86 machines share: a vector is [`REGISTERS`] registers, and nearly all operations do the same to
-//! each of them, by the intrinsic of the machine's width.
+//! What the x86-64 machines share: the detection of their instructions, and the words of a register.
+//!
+//! For a crate without `std`, CPUID reports what the CPU implements, and XGETBV what the operating system saves
+//! on a context switch.
 
-/// The number of registers in a vector. One id costs two dependent gathers; with more registers in flight
-/// their latencies overlap. With more lanes in a vector, fewer vectors have a lane that a list takes and
-/// others that have none, so that the branch over an empty append is predicted.
-pub const REGISTERS: usize = 4;
+#[cfg(target_feature = "sse")]
+use core::arch::asm;
+use core::arch::x86_64::{__cpuid, __cpuid_count, __m128i, _xgetbv};
 
-/// A vector of a machine that gathers by `vpgatherdd` with `GATHER`, in registers `R`.
-#[derive(Clone, Copy)]
-pub struct V<R, const GATHER: bool>(pub(super) [R; REGISTERS]);
+/// What the vector machines need, in the order of [`Found::has`]: first what AVX2 needs, then what AVX-512
+/// needs besides. AVX2 does not imply POPCNT and LZCNT, which have leaves of their own.
+const NEEDED: [&str; 10] = [
+    "AVX2",
+    "BMI1",
+    "BMI2",
+    "POPCNT",
+    "LZCNT",
+    "saved AVX registers",
+    "AVX512F",
+    "AVX512BW",
+    "AVX512VL",
+    "saved AVX-512 registers",
+];
+const FOR_AVX2: usize = 6;
 
-impl<R: Copy, const G: bool> V<R, G> {
-    /// Applies `f` to each register.
-    #[inline(always)]
-    pub(super) fn map(mut self, f: impl Fn(R) -> R) -> Self {
-        for r in &mut self.0 {
-            *r = f(*r);
+/// The words that CPUID and XGETBV return.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    leaf1_ecx: u32,
+    leaf7_ebx: u32,
+    extended1_ecx: u32,
+    xcr0: u64,
+}
+
+impl Found {
+    fn read() -> Self {
+        const OSXSAVE: u32 = 1 << 27;
+        const EXTENDED: u32 = 0x8000_0000;
+        let leaf1_ecx = __cpuid(1).ecx;
+        Self {
+            leaf1_ecx,
+            leaf7_ebx: if __cpuid(0).eax < 7 { 0 } else { __cpuid_count(7, 0).ebx },
+            extended1_ecx: if __cpuid(EXTENDED).eax > EXTENDED {
+                __cpuid(EXTENDED + 1).ecx
+            } else {
+                0
+            },
+            // SAFETY: OSXSAVE says that the operating system has enabled XGETBV.
+            xcr0: if leaf1_ecx & OSXSAVE == 0 { 0 } else { unsafe { saved_state() } },
         }
-        self
     }
 
-    /// Applies `f` to each pair of registers.
-    #[inline(always)]
-    pub(super) fn zip(mut self, b: Self, f: impl Fn(R, R) -> R) -> Self {
-        for i in 0..REGISTERS {
-            self.0[i] = f(self.0[i], b.0[i]);
-        }
-        self
+    /// Returns which of [`NEEDED`] the CPU and the operating system have.
+    fn has(self) -> [bool; NEEDED.len()] {
+        let bit = |word: u32, bit: u32| word >> bit & 1 == 1;
+        let Self { leaf1_ecx, leaf7_ebx, extended1_ecx, xcr0 } = self;
+        // AVX needs the SSE and AVX state; AVX-512 adds the opmask registers, the upper halves and the
+        // upper registers.
+        let saved = |state: u64| xcr0 & state == state;
+        [
+            bit(leaf7_ebx, 5),
+            bit(leaf7_ebx, 3),
+            bit(leaf7_ebx, 8),
+            bit(leaf1_ecx, 23),
+            bit(extended1_ecx, 5),
+            saved(0b110),
+            bit(leaf7_ebx, 16),
+            bit(leaf7_ebx, 30),
+            bit(leaf7_ebx, 31),
+            saved(0b1110_0110),
+        ]
     }
 }
 
-/// A mask: registers `R`.
-#[derive(Clone, Copy)]
-pub struct Mask<R>(pub(super) [R; REGISTERS]);
-
-impl<R: Copy> Mask<R> {
-    /// Applies `f` to each pair of registers.
-    #[inline(always)]
-    pub(super) fn zip(self, b: Self, f: impl Fn(R, R) -> R) -> Self {
-        Self(V::<R, false>(self.0).zip(V(b.0), f).0)
-    }
+/// Returns XCR0 of a CPU that has XGETBV.
+#[target_feature(enable = "xsave")]
+fn saved_state() -> u64 {
+    // SAFETY: register 0 exists on every CPU that has XGETBV.
+    unsafe { _xgetbv(0) }
 }
 
-/// Implements the operators of a machine's vectors. The machine has the macro `intrinsic!`.
-macro_rules! register_operators {
-    ($v:ty, $m:expr) => {
-        vector_operators!(
-            [const G: bool] $v, $m,
-            |a, b|
-            Add add a.zip(b, #[inline(always)] |a, b| intrinsic!(add(a, b)));
-            Sub sub a.zip(b, #[inline(always)] |a, b| intrinsic!(sub(a, b)));
-            Mul mul a.zip(b, #[inline(always)] |a, b| intrinsic!(mul(a, b)));
-            BitAnd bitand a.zip(b, #[inline(always)] |a, b| intrinsic!(and(a, b)));
-            BitOr bitor a.zip(b, #[inline(always)] |a, b| intrinsic!(or(a, b)));
+/// Returns whether AVX2, BMI1, BMI2, POPCNT and LZCNT can be used.
+pub fn has_avx2() -> bool {
+    Found::read().has()[..FOR_AVX2].iter().all(|&has| has)
+}
+
+/// Returns whether AVX-512 F, BW and VL can be used with all that [`has_avx2`] requires.
+pub fn has_avx512() -> bool {
+    missing().next().is_none()
+}
+
+/// Returns whether a CPU that [`has_avx512`] has AVX-512 VBMI too.
+pub fn has_avx512_vbmi() -> bool {
+    __cpuid_count(7, 0).ecx >> 1 & 1 == 1
+}
+
+/// Returns the names of what this CPU or its operating system lacks for AVX-512.
+pub fn missing() -> impl Iterator<Item = &'static str> {
+    lacking(Found::read())
+}
+
+fn lacking(found: Found) -> impl Iterator<Item = &'static str> {
+    NEEDED.into_iter().zip(found.has()).filter(|(_, has)| !has).map(|(name, _)| name)
+}
+
+/// Returns the four words of a register. It is written in assembly, because the compiler would replace it by
+/// an extraction of each word, which is twice the work for the shuffle port.
+#[cfg(target_feature = "sse")]
+#[inline(always)]
+pub fn words(v: __m128i) -> [u32; 4] {
+    let (low, high): (u64, u64);
+    // SAFETY: the vector machines run only where AVX exists. The instructions read one register and
+    // write two others, and change neither memory nor flags.
+    unsafe {
+        asm!(
+            "vmovq {low}, {v}",
+            "vpextrq {high}, {v}, 1",
+            v = in(xmm_reg) v,
+            low = out(reg) low,
+            high = out(reg) high,
+            options(pure, nomem, nostack, preserves_flags)
         );
-    };
+    }
+    [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
 }
-pub(super) use register_operators;
 
-/// Implements the operations of [`Cpu`](super::cpu::Cpu) that the machines share, for registers of so many
-/// bits. The machine has the macro `intrinsic!`, the intrinsics under short names, and the methods `count_up`,
-/// `padded`, `chosen` and `write_all`.
-macro_rules! lane_operations {
-    ($bits:literal) => {
-        #[inline(always)]
-        fn shl(self, v: Self::V, bits: u32) -> Self::V {
-            let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-            v.map(
-                #[inline(always)]
-                |v| intrinsic!(shl(v, bits)),
-            )
-        }
-        #[inline(always)]
-        fn shr(self, v: Self::V, bits: u32) -> Self::V {
-            let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
-            v.map(
-                #[inline(always)]
-                |v| intrinsic!(shr(v, bits)),
-            )
-        }
-        #[inline(always)]
-        fn splat(self, value: i32) -> Self::V {
-            V([intrinsic!(set1(value)); REGISTERS])
-        }
-        #[inline(always)]
-        fn iota(self, from: i32) -> Self::V {
-            let mut v = Cpu::splat(self, 0);
-            for i in 0..REGISTERS {
-                v.0[i] = self.count_up(from + ($bits / 32) * i as i32);
-            }
-            v
-        }
-        #[inline(always)]
-        fn mul_scalar(self, v: Self::V, s: i32) -> Self::V {
-            // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
-            let s = intrinsic!(set1(s));
-            v.map(
-                #[inline(always)]
-                |v| intrinsic!(multiply_add(v, s)),
-            )
-        }
-        #[inline(always)]
-        fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
-            // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
-            let factors = intrinsic!(set1(p | q << 16));
-            let kept = intrinsic!(set1(0xFF_FFFF));
-            let flip = intrinsic!(set1(0x8000));
-            x.map(
-                #[inline(always)]
-                |x| {
-                    let kept = intrinsic!(and(x, kept));
-                    let flipped = intrinsic!(xor(kept, flip));
-                    intrinsic!(multiply_add(flipped, factors))
-                },
-            )
-        }
-        #[inline(always)]
-        fn load(self, from: &[i32], at: usize, _: Self::K) -> Self::V {
-            let words = &from[at..at + Self::LANES];
-            let mut v = Cpu::splat(self, 0);
-            for i in 0..REGISTERS {
-                let from = words[$bits / 32 * i..][..$bits / 32].as_ptr().cast();
-                // As many words as a register has are behind the address.
-                v.0[i] = intrinsic!(load(from));
-            }
-            v
-        }
-        #[inline(always)]
-        fn store(self, to: &mut [i32], at: usize, v: Self::V, _: Self::K) {
-            let words = &mut to[at..at + Self::LANES];
-            for i in 0..REGISTERS {
-                let to = words[$bits / 32 * i..][..$bits / 32].as_mut_ptr().cast();
-                // As many words as a register has are behind the address.
-                intrinsic!(store(to, v.0[i]));
-            }
-        }
-        #[inline(always)]
-        fn change_life(
-            self,
-            life: &mut Life<'_>,
-            slot: Self::V,
-            k: Self::K,
-            rule: impl Fn(i8) -> i8,
-        ) {
-            let mask = life.mask;
-            let bytes = &mut *life.data;
-            for i in 0..REGISTERS {
-                // This loop has no branch: a lane that is not live writes to the pad. A bit scan over
-                // the mask was slower.
-                for s in self.padded(slot.0[i], mask, k.0[i]) {
-                    // SAFETY: the index is at most 16 above the column's mask, and SLACK bytes follow
-                    // the mask.
-                    let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-                    *byte = rule(*byte);
-                }
-            }
-        }
-        #[inline(always)]
-        fn count_le(self, life: &[i8], t: i8) -> usize {
-            let Some(above) = t.checked_add(1) else { return life.len() };
-            let mut n = 0;
-            for word in life.as_chunks::<64>().0 {
-                n += self.chosen(word, above, false).count_ones() as usize;
-            }
-            n
-        }
-        #[inline(always)]
-        fn append_life(
-            self,
-            to: &mut [i32],
-            len: usize,
-            life: &[i8],
-            t: i8,
-            equal: bool,
-            limit: usize,
-        ) -> usize {
-            append_chosen(
-                to,
-                len,
-                life,
-                limit,
-                #[inline(always)]
-                |word| self.chosen(word, t, equal),
-                #[inline(always)]
-                |to, first, set| self.write_all(to, first, set),
-            )
-        }
-    };
+/// Returns the four words of a register on a target that has no vector registers for assembly, as those
+/// without an operating system.
+#[cfg(not(target_feature = "sse"))]
+#[inline(always)]
+pub fn words(v: __m128i) -> [u32; 4] {
+    // SAFETY: both types have 16 bytes, and any of them are four numbers.
+    unsafe { core::mem::transmute(v) }
 }
-pub(super) use lane_operations;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cascade_lake_lacks_nothing_and_each_hidden_bit_has_a_name() {
+        // A Cascade Lake has no AVX512_VBMI, which no machine needs.
+        let found = Found {
+            leaf1_ecx: 1 << 27 | 1 << 23,
+            leaf7_ebx: 1 << 3 | 1 << 5 | 1 << 8 | 1 << 16 | 1 << 30 | 1 << 31,
+            extended1_ecx: 1 << 5,
+            xcr0: 0b1110_0111,
+        };
+        assert_eq!(lacking(found).count(), 0);
+        let hidden = Found { leaf7_ebx: found.leaf7_ebx & !(1 << 30), ..found };
+        assert!(lacking(hidden).eq(["AVX512BW"]));
+        let unsaved = Found { xcr0: 0b111, ..found };
+        assert!(lacking(unsaved).eq(["saved AVX-512 registers"]));
+        assert!(lacking(Found::default()).eq(NEEDED));
+    }
+}

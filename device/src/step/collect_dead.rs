@@ -11,7 +11,7 @@
 //! are the largest, and N_q·K <= S.
 
 use super::order::with_values;
-use super::schedule::{Schedule, Step};
+use super::schedule::{Schedule, Token};
 use crate::machine::Machine;
 use crate::machine::phase::Phase;
 use crate::table::params::Table;
@@ -19,8 +19,8 @@ use crate::table::state::header;
 
 /// Fills `work.dead` with as many slots as `work.miss` has entries.
 #[inline(always)]
-pub fn collect_dead<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
-    let Step { m, state, work, .. } = s;
+pub fn collect_dead<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
+    let Token { m, state, work, .. } = s;
     m.phase(Phase::CollectDead, "the slots with the smallest lifetimes, one for each miss");
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);

@@ -7,7 +7,7 @@
 //! lose its context.
 
 use super::request::{Span, record};
-use super::schedule::{Schedule, Step, Work};
+use super::schedule::{Schedule, Token, Work};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
 use crate::machine::phase::Phase;
@@ -18,17 +18,17 @@ use crate::table::params::Params;
 /// its number of valid ids. Returns the index in the miss list at which the misses of the token
 /// begin.
 #[inline(always)]
-pub fn locate<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) -> M::Scalar {
+pub fn locate<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) -> M::Scalar {
     let m = s.m;
     m.phase(Phase::Locate, "the host row of each miss");
     count_out_of_range(m, s.work);
     let before = m.name_scalar("outOfPoolBefore", m.len(&s.work.out_of_pool));
     find_rows(s);
     m.phase(Phase::Locate, "publication of the token's misses, after which their columns are free");
-    let Step { p, work, request, token, .. } = s;
+    let Token { p, work, request, number, .. } = s;
     let dropped = m.len(&work.out_of_pool);
     let valid = request.k - m.len(&work.invalid) + before - dropped;
-    m.write_output(&mut request.valid.words, request.valid.at + *token, valid);
+    m.write_output(&mut request.valid.words, request.valid.at + *number, valid);
     let n = m.len(&work.miss);
     let total_at = request.record.at + record::TOTAL;
     let total = m.name_scalar("total", m.read_output(&request.record.words, total_at));
@@ -36,7 +36,7 @@ pub fn locate<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) -> M::Scalar 
     m.copy_out_list(&mut request.misses.id, at, &work.miss, 0);
     m.copy_out_list(&mut request.misses.position, at, &work.miss, 1);
     m.copy_out_list(&mut request.misses.row, at, &work.miss, 2);
-    write_misses(m, p, &mut request.record, *token, n);
+    write_misses(m, p, &mut request.record, *number, n);
     m.write_output(&mut request.record.words, total_at, total + n);
     at
 }
@@ -74,10 +74,10 @@ fn count_out_of_range<M: Machine, S: Schedule>(m: M, work: &mut Work<'_, M, S>) 
 
 /// Fills `work.miss` with the entries of `work.pending` that have a row.
 #[inline(always)]
-fn find_rows<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
-    let Step { m, p, work, request, token, .. } = s;
+fn find_rows<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
+    let Token { m, p, work, request, number, .. } = s;
     m.clear(&mut work.miss);
-    let first = m.name_scalar("first", *token * m.scalar(p.k as i32));
+    let first = m.name_scalar("first", *number * m.scalar(p.k as i32));
     sweep!(m, m.len(&work.pending), |t| {
         let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
         let n = m.name_vector("fresh", x - request.stable);

@@ -1,19 +1,19 @@
 //! Stage One of one request on a CPU machine: it passes slices of memory to the kernel as columns.
-//!
-//! This crate compiles it for each machine, and not the crate that calls it: a build of that crate without
-//! optimisation would have kernels that are 40 times slower.
 
 use super::request::{Blocks, MissList, Request, Rows, Share, Span};
+use super::schedule::{Schedule, Work};
 use super::sequential::Sequential;
 use super::stage_one::stage_one;
-use super::work::split_work;
-use crate::machine::Kernel;
-use crate::machine::cpu::{Cpu, Scalar};
+use crate::machine::cpu::{Column, Cpu, Kernel, Life, List, SLACK, Scalar};
+use crate::machine::declare::{Columns, Memory};
 use crate::machine::emu::Emu;
 #[cfg(all(target_arch = "x86_64", not(target_os = "none")))]
 use crate::machine::{avx2::Avx2, avx512::Avx512};
-use crate::table::memory::split_state;
-use crate::table::params::Params;
+use crate::table::learned;
+use crate::table::memory::{as_bytes, life_words};
+use crate::table::params::{Lifetime, Params};
+use crate::table::state::{State, header};
+use core::ops::RangeInclusive;
 
 /// Stage One of one request, as a kernel. No other request uses the slices.
 pub struct StageOne<'a> {
@@ -58,42 +58,28 @@ pub const SLOT: usize = 2;
 /// Index in [`StageOne::miss`]: the rows of the pool; below 0 those of this step.
 pub const ROW: usize = 3;
 
-impl StageOne<'_> {
-    /// Runs on one lane.
-    pub fn on_emu(self, m: Emu<1>) {
-        m.run(self);
-    }
-
-    /// Runs with NEON.
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-    pub fn on_neon(self, m: crate::machine::neon::Neon) {
-        m.run(self);
-    }
+/// A machine for which this crate compiles Stage One. A build of the calling crate without optimisation would
+/// have kernels that are 40 times slower.
+pub trait Compiled {
+    /// Runs Stage One of one request, by the schedule of CPUs.
+    fn stage_one(self, request: StageOne<'_>);
 }
 
-/// Targets of x86 without an operating system have no vector registers for LLVM.
+macro_rules! compiled {
+    ($($machine:ty),*) => {$(
+        impl Compiled for $machine {
+            fn stage_one(self, request: StageOne<'_>) {
+                self.run(request);
+            }
+        }
+    )*};
+}
+compiled!(Emu<1>);
+// Targets of x86 without an operating system have no vector registers for LLVM.
 #[cfg(all(target_arch = "x86_64", not(target_os = "none")))]
-impl StageOne<'_> {
-    /// Runs with AVX2 and gathers by scalar loads.
-    pub fn on_avx2(self, m: Avx2<false>) {
-        m.run(self);
-    }
-
-    /// Runs with AVX2 and gathers by `vpgatherdd`.
-    pub fn on_avx2_gather(self, m: Avx2<true>) {
-        m.run(self);
-    }
-
-    /// Runs with AVX-512 and gathers by scalar loads.
-    pub fn on_avx512(self, m: Avx512<false>) {
-        m.run(self);
-    }
-
-    /// Runs with AVX-512 and gathers by `vpgatherdd`.
-    pub fn on_avx512_gather(self, m: Avx512<true>) {
-        m.run(self);
-    }
-}
+compiled!(Avx2<false>, Avx2<true>, Avx512<false>, Avx512<true>);
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+compiled!(crate::machine::neon::Neon);
 
 impl Kernel for StageOne<'_> {
     type Out = ();
@@ -106,7 +92,7 @@ impl Kernel for StageOne<'_> {
         // stores change them, and would read them again in every tile.
         let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
-        let mut work = split_work::<C, Sequential>(p, self.work);
+        let mut work = split_work(Sequential, p, self.work);
         let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {
             tokens: word(self.tokens),
@@ -124,6 +110,119 @@ impl Kernel for StageOne<'_> {
             share: Share { shared: zero, at: zero, len: zero },
             deferred: zero,
         };
-        stage_one(c, p, &mut state, &mut work, &mut request);
+        stage_one(c, Sequential, p, &mut state, &mut work, &mut request);
+    }
+}
+
+/// Divides the words of a table into its planes.
+///
+/// # Panics
+/// If there are fewer words than [`crate::memory::state_words`].
+pub fn split_state<'a, C: Cpu>(p: &Params, words: &'a mut [i32]) -> State<'a, C> {
+    let (header, rest) = words.split_at_mut(header::WORDS);
+    let (id, rest) = rest.split_at_mut(p.slot_places() as usize);
+    let (life, rest) = rest.split_at_mut(life_words(p));
+    let (link, rest) = rest.split_at_mut(p.links() as usize);
+    let learned = (p.lifetime == Lifetime::Learned).then_some(&mut rest[..learned::words(p)]);
+    State {
+        id: Column::new(id),
+        life: Life::new(as_bytes(life), p.slots as usize),
+        link: Column::new(link),
+        header,
+        learned,
+    }
+}
+
+/// Returns the number of words of the working columns of a core that runs Stage One on a CPU.
+pub fn work_words(p: &Params) -> usize {
+    scheduled_words(Sequential, p)
+}
+
+/// Returns the number of words of the working columns of a schedule.
+pub fn scheduled_words(schedule: impl Schedule, p: &Params) -> usize {
+    let mut words = Words(0);
+    Work::declare(schedule, p, &mut words);
+    words.0
+}
+
+/// Divides the working words of a core into the columns of a schedule.
+///
+/// # Panics
+/// If there are fewer words than [`scheduled_words`].
+#[inline(always)]
+pub fn split_work<'a, C: Cpu, S: Schedule>(
+    schedule: S,
+    p: &Params,
+    words: &'a mut [i32],
+) -> Work<'a, C, S> {
+    Work::declare(schedule, p, &mut Splitter(words))
+}
+
+/// Returns the words of a column: its length rounded up to a power of two, because a scatter reaches the
+/// largest power of two that fits, and SLACK words for a register that is stored at the end.
+fn column_words(len: u32) -> usize {
+    len.next_power_of_two() as usize + SLACK
+}
+
+/// Returns the words of a lifetime column.
+fn life_column_words(slots: u32) -> usize {
+    (slots.next_power_of_two() as usize + SLACK) / 4
+}
+
+/// The number of words of the columns that were declared.
+struct Words(usize);
+
+impl Memory for Words {
+    type Column<'a> = ();
+    type Life<'a> = ();
+    type List<'a, const W: usize> = ();
+}
+
+impl Columns<'_, Self> for Words {
+    fn column(&mut self, _: &'static str, len: u32, _: RangeInclusive<i32>) {
+        self.0 += column_words(len);
+    }
+    fn list<const W: usize>(
+        &mut self,
+        _: &'static str,
+        len: u32,
+        _: [(&'static str, RangeInclusive<i32>); W],
+    ) {
+        self.0 += W * column_words(len);
+    }
+    fn life(&mut self, _: &'static str, slots: u32) {
+        self.0 += life_column_words(slots);
+    }
+}
+
+/// Memory that is divided into columns.
+struct Splitter<'a>(&'a mut [i32]);
+
+impl<'a> Splitter<'a> {
+    #[inline(always)]
+    fn take(&mut self, words: usize) -> &'a mut [i32] {
+        let (column, rest) = core::mem::take(&mut self.0).split_at_mut(words);
+        self.0 = rest;
+        column
+    }
+}
+
+impl<'a, C: Cpu> Columns<'a, C> for Splitter<'a> {
+    #[inline(always)]
+    fn column(&mut self, _: &'static str, len: u32, _: RangeInclusive<i32>) -> Column<'a> {
+        Column::new(self.take(column_words(len)))
+    }
+    #[inline(always)]
+    fn list<const W: usize>(
+        &mut self,
+        _: &'static str,
+        len: u32,
+        _: [(&'static str, RangeInclusive<i32>); W],
+    ) -> List<'a, W> {
+        List::new([(); W].map(|()| self.take(column_words(len))))
+    }
+    #[inline(always)]
+    fn life(&mut self, _: &'static str, slots: u32) -> Life<'a> {
+        Life::new(as_bytes(self.take(life_column_words(slots))), slots as usize)
     }
 }

@@ -4,15 +4,11 @@
 //! table has for them: a slot that the running step uses has the largest value, whatever the table holds,
 //! so it is no victim while another slot is left.
 
-pub mod columns;
-
-use columns::Order;
-
 use crate::machine::Machine;
 use crate::machine::control::{sweep, when};
 use crate::machine::phase::Phase;
 use crate::step::request::Share;
-use crate::step::schedule::{Schedule, Step, Work};
+use crate::step::schedule::{Order, Schedule, Token, Work};
 use crate::table::learned::{self, LIFETIMES, MAX_VALUE, NEW, WAS_USED, part};
 use crate::table::params::Params;
 use crate::table::state::{State, header};
@@ -103,7 +99,7 @@ fn age_and_sample<M: Machine>(
 
 /// Finds the values of all slots, if a token has misses and lifetimes are learned.
 #[inline(always)]
-pub fn find_values<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+pub fn find_values<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
     let m = s.m;
     if let Some(order) = &mut s.work.order {
         m.phase(Phase::CollectDead, "the value of each slot");

@@ -1,6 +1,6 @@
 //! Refresh: the lifetimes of slots that were hit.
 
-use super::schedule::{Schedule, Step};
+use super::schedule::{Schedule, Token};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
 use crate::table::learned::AFTER_HIT;
@@ -11,7 +11,7 @@ use crate::table::state::State;
 /// inside the first round of Probe, its dependent byte accesses kept the gathers of the next tiles
 /// from running ahead, which cost a quarter of the time of Probe.
 #[inline(always)]
-pub fn refresh<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+pub fn refresh<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
     let m = s.m;
     sweep!(m, s.request.k, |t| {
         let slot = m.load(t, &s.work.slot);
@@ -21,7 +21,7 @@ pub fn refresh<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
 
 /// Refreshes the slots in `work.dead`.
 #[inline(always)]
-pub fn refresh_listed<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+pub fn refresh_listed<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
     let m = s.m;
     sweep!(m, m.len(&s.work.dead), |t| {
         let slot = m.item(t, &s.work.dead, 0);

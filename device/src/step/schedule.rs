@@ -4,12 +4,12 @@
 //! Every schedule gives the same results (`tests/kernels/conformance.rs`). They differ in what is
 //! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
-use super::order::columns::Order;
 use super::request::Request;
 use crate::machine::Machine;
-use crate::machine::declare::Columns;
+use crate::machine::declare::{Columns, Memory};
 use crate::table::hash::{max_sequence, sequence_fits};
-use crate::table::params::{ID_LIMIT, Params};
+use crate::table::learned::{self, LIFETIMES};
+use crate::table::params::{ID_LIMIT, Lifetime, Params};
 use crate::table::state::{EMPTY, INVALID, State};
 use core::ops::RangeInclusive;
 
@@ -29,7 +29,7 @@ pub fn lanes(p: &Params) -> RangeInclusive<i32> {
 }
 
 /// The working columns of a core, in fast memory.
-pub struct Work<'a, M: Machine, S: Schedule> {
+pub struct Work<'a, M: Memory, S: Schedule> {
     /// The ids of the token.
     pub ids: M::Column<'a>,
     /// The slots of the ids; -1 for an id that is not found or not valid.
@@ -58,13 +58,13 @@ pub struct Work<'a, M: Machine, S: Schedule> {
     /// The columns for learned lifetimes.
     pub order: Option<Order<'a, M>>,
     /// The columns that only this schedule uses.
-    pub extra: S::Extra<'a, M>,
+    pub own: S::Own<'a, M>,
 }
 
-impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
-    /// Declares the columns.
+impl<'a, M: Memory, S: Schedule> Work<'a, M, S> {
+    /// Declares the columns of a schedule.
     #[inline(always)]
-    pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Self {
+    pub fn declare(schedule: S, p: &Params, c: &mut impl Columns<'a, M>) -> Self {
         let (k, step) = (p.k, p.k * p.tokens);
         let id_and_lane = || [("x", IDS), ("lane", lanes(p))];
         let slot = p.slots as i32 - 1;
@@ -86,50 +86,76 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
             out_of_range: c.list("out_of_range", step, []),
             out_of_pool: c.list("out_of_pool", step, []),
             order: Order::declare(p, c),
-            extra: S::declare(p, c),
+            own: schedule.declare(p, c),
         }
     }
 }
 
-/// The work on a token: the machine, the table and its parameters, and the request.
+/// The working columns for learned lifetimes.
+pub struct Order<'a, M: Memory> {
+    /// What the table has for each lifetime.
+    pub learned_values: M::Column<'a>,
+    /// The lifetimes + 128 of the slots of a sample.
+    pub sample: M::Column<'a>,
+    /// The value of each lifetime, indexed by the lifetime + 128.
+    pub value_of: M::Column<'a>,
+    /// The value of each slot, less 128.
+    pub value: M::Life<'a>,
+}
+
+impl<'a, M: Memory> Order<'a, M> {
+    /// Declares the columns, if lifetimes are learned.
+    #[inline(always)]
+    pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Option<Self> {
+        let values = LIFETIMES as u32;
+        (p.lifetime == Lifetime::Learned).then(|| Self {
+            learned_values: c.column("learned_values", values, i32::MIN..=i32::MAX),
+            sample: c.column("sample", learned::sample_slots(p) as u32, i32::MIN..=i32::MAX),
+            value_of: c.column("value_of", values, 0..=i32::from(u8::MAX)),
+            value: c.life("value", p.slots),
+        })
+    }
+}
+
+/// A token of a request, and what its phases work on: the machine, the table with its parameters, the working
+/// columns and the request.
 #[expect(missing_docs, reason = "the types say it")]
-pub struct Step<'s, 'a, M: Machine, S: Schedule> {
+pub struct Token<'s, 'a, M: Machine, S: Schedule> {
     pub m: M,
     pub p: &'s Params,
     pub state: &'s mut State<'a, M>,
     pub work: &'s mut Work<'a, M, S>,
     pub request: &'s mut Request<'a, M>,
-    /// The number of the token.
-    pub token: M::Scalar,
+    /// The number of the token in the request.
+    pub number: M::Scalar,
 }
 
-/// The parts of the work on a token that depend on the kind of machine.
-pub trait Schedule: Sized {
+/// The parts of the work on a token that depend on the kind of machine. Who runs or records Stage One passes the
+/// value: [`crate::one_request`] for CPUs, `avsg_linker::record` for devices.
+pub trait Schedule: Copy {
     /// The working columns that no other schedule uses.
-    type Extra<'a, M: Machine>;
-    /// The number of these columns, including each column of a list.
-    const EXTRA_COLUMNS: usize;
+    type Own<'a, M: Memory>;
     /// Whether several cores may share a request.
     const SHARES: bool;
     /// Whether the positions of links are scattered.
     const SCATTERS_POSITIONS: bool;
 
     /// Declares these columns.
-    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Extra<'a, M>;
+    fn declare<'a, M: Memory>(self, p: &Params, c: &mut impl Columns<'a, M>) -> Self::Own<'a, M>;
 
     /// Does what need not wait for the prepared table.
     #[inline(always)]
-    fn begin<M: Machine>(_: &mut Step<'_, '_, M, Self>) {}
+    fn begin<M: Machine>(self, _: &mut Token<'_, '_, M, Self>) {}
 
     /// Probes the ids of the token. Leaves the slots in `work.slot`, the misses in `work.pending` as
     /// (id, lane), and the ids that are not valid in `work.invalid`.
-    fn probe<M: Machine>(s: &mut Step<'_, '_, M, Self>);
+    fn probe<M: Machine>(self, s: &mut Token<'_, '_, M, Self>);
 
     /// Refreshes hits before victims are chosen: at least all hits that could otherwise be chosen
     /// as victims. Leaves the values of slots in `work.order`.
-    fn refresh<M: Machine>(s: &mut Step<'_, '_, M, Self>);
+    fn refresh<M: Machine>(self, s: &mut Token<'_, '_, M, Self>);
 
     /// Gives the slots of `work.dead` to `work.miss`, publishes the slots of the token, and enters the
     /// new links. See [`super::update_state`].
-    fn update<M: Machine>(s: &mut Step<'_, '_, M, Self>);
+    fn update<M: Machine>(self, s: &mut Token<'_, '_, M, Self>);
 }

@@ -5,31 +5,32 @@ use super::locate::locate;
 use super::order::decay;
 use super::prepare::{invalidate, reset};
 use super::request::{Request, record, status};
-use super::schedule::{Schedule, Step, Work};
+use super::schedule::{Schedule, Token, Work};
 use crate::machine::Machine;
 use crate::machine::control::repeat;
 use crate::table::params::{MAX_TOKENS, Params};
 use crate::table::state::State;
 
-/// Runs Stage One of one request: prepares the table, and runs Alg. 1 for each token.
+/// Runs Stage One of one request by a schedule: prepares the table, and runs Alg. 1 for each token.
 #[inline(always)]
 pub fn stage_one<'a, M: Machine, S: Schedule>(
     m: M,
+    schedule: S,
     p: &Params,
     state: &mut State<'a, M>,
     work: &mut Work<'a, M, S>,
     request: &mut Request<'a, M>,
 ) {
-    S::begin(&mut Step { m, p, state, work, request, token: m.scalar(0) });
+    schedule.begin(&mut Token { m, p, state, work, request, number: m.scalar(0) });
     prepare(m, p, state, work, request);
-    repeat!(m, p.tokens.min(MAX_TOKENS), request.tokens, |token| {
-        let s = &mut Step { m, p, state, work, request, token };
-        S::probe(s);
+    repeat!(m, p.tokens.min(MAX_TOKENS), request.tokens, |number| {
+        let s = &mut Token { m, p, state, work, request, number };
+        schedule.probe(s);
         let misses_at = locate(s);
-        S::refresh(s);
+        schedule.refresh(s);
         collect_dead(s);
         m.copy_out_list(&mut s.request.misses.slot, misses_at, &s.work.dead, 0);
-        S::update(s);
+        schedule.update(s);
     });
     write_status(m, work, request);
 }

@@ -18,7 +18,7 @@
 //! A victim holds its new id before links are searched. So for `wide` a link to a victim is
 //! reusable by its fingerprint, and whether its slot is dead is neither read nor written.
 
-use super::schedule::{Schedule, Step};
+use super::schedule::{Schedule, Token};
 use crate::machine::control::sweep;
 use crate::machine::phase::Phase;
 use crate::machine::{Machine, search};
@@ -28,9 +28,9 @@ use crate::table::state::State;
 
 /// Publishes the slots of the token.
 #[inline(always)]
-pub fn copy_slots_out<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
+pub fn copy_slots_out<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
     let slot = &mut s.request.slot;
-    s.m.copy_out(&mut slot.words, slot.at + slot.stride * s.token, &s.work.slot, s.request.k);
+    s.m.copy_out(&mut slot.words, slot.at + slot.stride * s.number, &s.work.slot, s.request.k);
 }
 
 /// Returns whether a table is `wide`, which is known when a kernel is recorded or compiled.
@@ -42,8 +42,8 @@ pub fn is_wide(p: &Params) -> bool {
 /// Writes the links that were found, in list order, and for `paper` the lifetimes of all new slots,
 /// with or without a link.
 #[inline(always)]
-pub fn write_links<M: Machine, S: Schedule>(s: &mut Step<'_, '_, M, S>) {
-    let Step { m, p, state, work, .. } = s;
+pub fn write_links<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) {
+    let Token { m, p, state, work, .. } = s;
     m.phase(Phase::UpdateState, "the links, of which a later miss overwrites an earlier one");
     sweep!(m, m.len(&work.dead), |t| {
         let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));

@@ -1,4 +1,4 @@
-//! The layout of a table in plain words, and its division into columns on a CPU.
+//! The layout of a table in plain words.
 //!
 //! The size depends on the geometry and the lifetimes. A table is header, ids, lifetimes with a pad, and
 //! links: 64 + 4·2^m + (2^m + 64) + 4·T bytes, where 2^m is S rounded up to a power of two, and T the number
@@ -8,10 +8,10 @@ use core::ops::Range;
 
 use super::hash;
 use super::learned;
-use super::params::{Lifetime, Params};
-use super::state::{DEAD, EMPTY, INVALID, State, header};
+use super::params::Params;
+use super::state::{DEAD, EMPTY, INVALID, header};
 use crate::machine::Machine;
-use crate::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
+use crate::machine::cpu::{REGISTERS, SLACK, Scalar};
 use crate::machine::emu::Emu;
 
 /// Returns the number of words of one table.
@@ -102,10 +102,10 @@ pub fn find_ids(p: &Params, words: &[i32], ids: Range<i32>, mut found: impl FnMu
 
 /// Returns the position of link r of an id.
 fn link_position(p: &Params, id: i32, r: i32) -> usize {
-    let (m, mut word) = (Emu::<1>, [0]);
-    let at = hash::nth_link(m, p, hash::mixed(m, p, Cpu::splat(m, id)), Scalar::new(r));
-    Cpu::store(m, &mut word, 0, at, m.first_lanes(1));
-    word[0] as usize
+    let (m, mut words) = (Emu::<1>, [0; REGISTERS]);
+    let at = hash::nth_link(m, p, hash::mixed(m, p, m.splat(id)), Scalar::new(r));
+    at.store(&mut words, 0);
+    words[0] as usize
 }
 
 /// Learns from the step that Stage One has made on a table of learned lifetimes.
@@ -115,28 +115,6 @@ fn link_position(p: &Params, id: i32, r: i32) -> usize {
 pub fn learn(p: &Params, words: &mut [i32]) {
     let (header, rest) = words.split_at_mut(header::WORDS);
     learned::learn(p, header, &mut rest[links_end(p) - header::WORDS..]);
-}
-
-/// Divides the words of a table into its planes.
-///
-/// # Panics
-/// If there are fewer words than [`state_words`].
-pub fn split_state<'a, M>(p: &Params, words: &'a mut [i32]) -> State<'a, M>
-where
-    M: Machine<Column<'a> = Column<'a>, Life<'a> = Life<'a>, Output<'a> = &'a mut [i32]>,
-{
-    let (header, rest) = words.split_at_mut(header::WORDS);
-    let (id, rest) = rest.split_at_mut(p.slot_places() as usize);
-    let (life, rest) = rest.split_at_mut(life_words(p));
-    let (link, rest) = rest.split_at_mut(p.links() as usize);
-    let learned = (p.lifetime == Lifetime::Learned).then_some(&mut rest[..learned::words(p)]);
-    State {
-        id: Column::new(id),
-        life: Life::new(as_bytes(life), p.slots as usize),
-        link: Column::new(link),
-        header,
-        learned,
-    }
 }
 
 /// Returns words as bytes.

@@ -7,7 +7,7 @@
 
 use avsg_device::hash;
 use avsg_device::machine::emu::Emu;
-use avsg_device::machine::{Kernel, cpu::Cpu};
+use avsg_device::machine::{Kernel, Machine, cpu::Cpu};
 use avsg_device::params::{ID_LIMIT, MAX_SLOTS, MIN_SLOTS, Params};
 use avsg_device::state::{EMPTY, INVALID};
 use bitfield::bitfield;
@@ -91,11 +91,11 @@ impl Kernel for Word {
     type Out = [i32; 2];
     fn run<C: Cpu>(self, m: C) -> Self::Out {
         let Self(x, slot, p) = &self;
-        let x = hash::mixed(m, p, Cpu::splat(m, *x));
-        let link = hash::link_word(m, p, x, Cpu::splat(m, *slot));
+        let x = hash::mixed(m, p, Machine::splat(m, *x));
+        let link = hash::link_word(m, p, x, Machine::splat(m, *slot));
         [link, hash::fingerprint(m, p, x)].map(|v| {
             let mut out = [0; 64];
-            Cpu::store(m, &mut out, 0, v, m.first_lanes(1));
+            v.store(&mut out, 0);
             out[0]
         })
     }

@@ -4,15 +4,14 @@
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, learn, life_at, links_end, split_state, state_words};
-use avsg_device::one_request::StageOne;
+use avsg_device::memory::{clear_state, learn, life_at, links_end, state_words};
+use avsg_device::one_request::{Compiled, StageOne, scheduled_words, split_state, split_work};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
 use avsg_device::vector_core::VectorCore;
-use avsg_device::work::{split_work, work_words};
 
 use super::late_refresh::refresh_deferred;
 use super::splitmix::SplitMix64;
@@ -73,12 +72,12 @@ pub struct Outcome {
 pub enum Order {
     /// [`Sequential`], as the library has compiled it for one lane or another machine.
     Cpu(fn(StageOne<'_>)),
-    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it; here three lanes run it.
+    /// [`VectorCore`], if it serves the table. Devices run what is recorded of it; here a machine of eight lanes runs it.
     VectorCore,
 }
 
 /// One lane.
-pub const SCALAR: Order = Order::Cpu(|stage_one| stage_one.on_emu(Emu));
+pub const SCALAR: Order = Order::Cpu(|stage_one| Emu.stage_one(stage_one));
 
 /// The memory of a request. A test may change `state`, `order` and `shared` between steps.
 #[derive(Clone)]
@@ -102,7 +101,7 @@ impl OneRequest {
         p.check().expect("the geometry of a test is valid");
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
-        let words = work_words::<Sequential>(&p).max(work_words::<VectorCore>(&p));
+        let words = scheduled_words(Sequential, &p).max(scheduled_words(VectorCore, &p));
         let work = vec![UNTOUCHED; words];
         let outputs = Default::default();
         Self { p, order: SCALAR, shared: false, deferred: 0, state, work, outputs }
@@ -155,7 +154,7 @@ impl OneRequest {
         match order {
             Order::Cpu(run) => run(stage_one),
             Order::VectorCore => {
-                Emu::<3>.run(OnDevice(stage_one, self.shared));
+                Emu::<2>.run(OnDevice(stage_one, self.shared));
                 self.refresh_last(n, k);
             }
         }
@@ -231,9 +230,10 @@ impl Kernel for OnDevice<'_> {
         let [position, id, slot, row] = one.miss;
         stage_one(
             m,
+            VectorCore,
             p,
-            &mut split_state::<C>(p, one.state),
-            &mut split_work::<C, VectorCore>(p, one.work),
+            &mut split_state(p, one.state),
+            &mut split_work(VectorCore, p, one.work),
             &mut Request {
                 tokens: scalar(one.tokens),
                 k: scalar(one.k),

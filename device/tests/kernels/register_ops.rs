@@ -1,38 +1,44 @@
 //! Compares each operation of `Cpu` with a plain loop.
 
 use super::splitmix::SplitMix64;
-use avsg_device::machine::Kernel;
-use avsg_device::machine::cpu::{Column, Cpu, Life, SLACK, Scalar, index};
+use avsg_device::machine::cpu::{Column, Cpu, Life, List, REGISTERS, SLACK, Scalar, index};
+use avsg_device::machine::{Kernel, Machine};
 
 fn words(random: &mut SplitMix64, n: usize) -> Vec<i32> {
     (0..n).map(|_| random.word() as i32).collect()
 }
 
-fn register<C: Cpu>(m: C, lanes: &[i32]) -> C::V {
+fn register<C: Cpu>(m: C, lanes: &[i32]) -> C::R {
     let mut words = lanes.to_vec();
     words.resize(SLACK, 0);
-    m.load(&words, 0, m.first_lanes(C::LANES))
+    Cpu::load(m, &words, first(m, C::LANES))
+}
+
+/// Returns the mask of the first n lanes.
+fn first<C: Cpu>(m: C, n: usize) -> C::K {
+    Cpu::is_negative(m, m.sub(m.numbers(), Cpu::splat(m, n as i32)))
 }
 
 /// Returns a mask of the lanes where `set` is true, made by a comparison.
 fn mask<C: Cpu>(m: C, set: &[bool]) -> C::K {
     let lanes: Vec<i32> = set.iter().map(|&b| i32::from(b)).collect();
-    m.eq(register(m, &lanes), m.splat(1))
+    Cpu::eq(m, register(m, &lanes), Cpu::splat(m, 1))
 }
 
 /// Checks every lane of a register.
 #[track_caller]
-fn check<C: Cpu>(m: C, v: C::V, lane: &dyn Fn(usize) -> i32) {
+fn check<C: Cpu>(m: C, v: C::R, lane: &dyn Fn(usize) -> i32) {
     let mut words = vec![0; SLACK];
-    m.store(&mut words, 0, v, m.first_lanes(C::LANES));
+    Cpu::store(m, &mut words, v);
     assert_eq!(words[..C::LANES], (0..C::LANES).map(lane).collect::<Vec<_>>());
 }
 
 /// Checks every lane of a mask, and how many are set.
 #[track_caller]
 fn check_mask<C: Cpu>(m: C, k: C::K, lane: &dyn Fn(usize) -> bool) {
-    check(m, m.select(k, m.splat(1), m.splat(0)), &|i| i32::from(lane(i)));
-    assert_eq!(m.count(k), (0..C::LANES).filter(|&i| lane(i)).count());
+    let [yes, no] = [1, 0].map(|value| Cpu::splat(m, value));
+    check(m, Cpu::select(m, k, yes, no), &|i| i32::from(lane(i)));
+    assert_eq!(m.bits(k), (0..C::LANES).map(|i| u32::from(lane(i)) << i).sum());
 }
 
 /// Returns all masks for narrow machines and many masks for wide ones, always with the empty and
@@ -57,6 +63,7 @@ impl Kernel for Operations {
         let random = &mut SplitMix64::new(7);
         arithmetic(m, random);
         mask_ops(m, random);
+        (0..4 * C::LANES as i32 + 3).chain([200]).for_each(|n| vectors(m, n, random));
         memory(m, random);
         life_ops(m, random);
     }
@@ -73,68 +80,85 @@ impl Kernel for OnColumns {
 }
 
 fn arithmetic<C: Cpu>(m: C, random: &mut SplitMix64) {
-    check(m, m.iota(-3), &|i| i as i32 - 3);
-    check(m, m.splat(i32::MIN), &|_| i32::MIN);
+    check(m, m.count_up(-3), &|i| i as i32 - 3);
+    check(m, Cpu::splat(m, i32::MIN), &|_| i32::MIN);
     for _ in 0..if cfg!(miri) { 1 } else { 16 } {
         let mut factor = || random.below(2 * 46_340) as i32 - 46_340;
-        let s = factor();
         let [a, b] = [(); 2].map(|()| (0..C::LANES).map(|_| factor()).collect::<Vec<_>>());
-        let (x, y, scalar) = (register(m, &a), register(m, &b), Scalar::new(s));
-        check(m, x + y, &|i| a[i] + b[i]);
-        check(m, x - y, &|i| a[i] - b[i]);
-        check(m, x * y, &|i| a[i] * b[i]);
-        check(m, x & y, &|i| a[i] & b[i]);
-        check(m, x | y, &|i| a[i] | b[i]);
-        check(m, x + s, &|i| a[i] + s);
-        check(m, x * s, &|i| a[i] * s);
-        check(m, x & s, &|i| a[i] & s);
-        check(m, x | s, &|i| a[i] | s);
-        check(m, x + scalar, &|i| a[i] + s);
-        check(m, x - scalar, &|i| a[i] - s);
-        check(m, x * scalar, &|i| a[i] * s);
+        let (x, y) = (register(m, &a), register(m, &b));
+        check(m, m.add(x, y), &|i| a[i] + b[i]);
+        check(m, m.sub(x, y), &|i| a[i] - b[i]);
+        check(m, m.mul(x, y), &|i| a[i] * b[i]);
+        check(m, m.and(x, y), &|i| a[i] & b[i]);
+        check(m, m.or(x, y), &|i| a[i] | b[i]);
+        check(m, m.register(m.words(x)), &|i| a[i]);
         let words = words(random, C::LANES);
         let half: Vec<i32> = words.iter().map(|w| w & 0x7FFF).collect();
         let (x, short) = (register(m, &words), register(m, &half));
         let [p, q] = [(); 2].map(|()| random.below(1 << 15) as i32);
         for s in [0, 1, 0x7FFF, p] {
-            check(m, m.mul_scalar(short, s), &|i| half[i] * s);
+            check(m, Cpu::mul_scalar(m, short, s), &|i| half[i] * s);
         }
         for (p, q) in [(p, q), (0x7FFF, 0x7FFF), (0, 1), (1, 0)] {
             let madd = |w: i32| ((w & 0xFFFF) - 0x8000) * p + (w >> 16 & 0xFF) * q;
-            check(m, m.madd(x, p, q), &|i| madd(words[i]));
+            check(m, Cpu::madd(m, x, p, q), &|i| madd(words[i]));
         }
-        (0..16).for_each(|bits| check(m, m.shl(short, bits), &|i| half[i] << bits));
-        (0..32).for_each(|bits| check(m, m.shr(x, bits), &|i| (words[i] as u32 >> bits) as i32));
+        (0..16).for_each(|bits| check(m, Cpu::shl(m, short, bits), &|i| half[i] << bits));
+        (0..32)
+            .for_each(|bits| check(m, Cpu::shr(m, x, bits), &|i| (words[i] as u32 >> bits) as i32));
     }
 }
 
 fn mask_ops<C: Cpu>(m: C, random: &mut SplitMix64) {
-    for n in (0..C::LANES + 3).chain([usize::MAX]) {
-        check_mask(m, m.first_lanes(n), &|i| i < n);
-    }
     for set in masks(C::LANES, random) {
         let other: Vec<bool> = (0..C::LANES).map(|_| random.below(2) == 0).collect();
         let [k, o] = [&set, &other].map(|set| mask(m, set));
         check_mask(m, k, &|i| set[i]);
-        check_mask(m, k & o, &|i| set[i] & other[i]);
-        check_mask(m, k | o, &|i| set[i] | other[i]);
-        check_mask(m, !k, &|i| !set[i]);
+        check_mask(m, m.both(k, o), &|i| set[i] & other[i]);
+        check_mask(m, m.either(k, o), &|i| set[i] | other[i]);
+        check_mask(m, m.others(k), &|i| !set[i]);
         let [yes, no] = [(); 2].map(|()| words(random, C::LANES));
-        let selected = m.select(k, register(m, &yes), register(m, &no));
+        let selected = Cpu::select(m, k, register(m, &yes), register(m, &no));
         check(m, selected, &|i| if set[i] { yes[i] } else { no[i] });
         // The mask of a sign test behaves like any other mask, also when it is combined and
         // counted.
-        let negative = m.is_negative(register(m, &yes));
+        let negative = Cpu::is_negative(m, register(m, &yes));
         check_mask(m, negative, &|i| yes[i] < 0);
-        check_mask(m, !negative & m.first_lanes(C::LANES), &|i| yes[i] >= 0);
-        check_mask(m, k & negative, &|i| set[i] & (yes[i] < 0));
+        check_mask(m, m.both(m.others(negative), first(m, C::LANES)), &|i| yes[i] >= 0);
+        check_mask(m, m.both(k, negative), &|i| set[i] & (yes[i] < 0));
     }
     for edge in [i32::MIN, -1, 0, 1, i32::MAX] {
-        let v = m.splat(edge);
-        check_mask(m, m.is_negative(v), &|_| edge < 0);
-        check_mask(m, m.eq(v, v), &|_| true);
-        check_mask(m, m.eq(v, m.splat(edge ^ 256)), &|_| false);
+        let [v, other] = [edge, edge ^ 256].map(|edge| Cpu::splat(m, edge));
+        check_mask(m, Cpu::is_negative(m, v), &|_| edge < 0);
+        check_mask(m, Cpu::eq(m, v, v), &|_| true);
+        check_mask(m, Cpu::eq(m, v, other), &|_| false);
     }
+}
+
+/// Checks operators of vectors and masks, and an append, in a sweep of `n` lanes.
+fn vectors<C: Cpu>(m: C, n: i32, random: &mut SplitMix64) {
+    let size = (n as usize).next_multiple_of(C::LANES * REGISTERS).max(SLACK);
+    let a: Vec<i32> = (0..size).map(|_| random.below(2000) as i32 - 1000).collect();
+    let mut memory = [(); 4].map(|()| a.clone());
+    let [x, y, of, numbers] = memory.each_mut();
+    of.resize(size + SLACK, 0);
+    numbers.resize(size + SLACK, 0);
+    let (x, mut y, mut list) = (Column::new(x), Column::new(y), List::new([of, numbers]));
+    let scalar = Scalar::new(77);
+    m.sweep(Scalar::new(n), |t| {
+        let v = Machine::load(m, t, &x);
+        let w = ((v + v * 3 - v + scalar) & 0x7FF | 0x800) * scalar - scalar;
+        Machine::store(m, t, &mut y, (w | v) & (v + 5) * v);
+        let chosen = Machine::is_negative(m, v) & !m.eq_to(v, -5) | m.eq_to(v, 7);
+        m.append(t, &mut list, chosen, [v, m.iota(t)]);
+    });
+    let lane = |v: i32| ((((v + v * 3 - v + 77) & 0x7FF | 0x800) * 77 - 77) | v) & ((v + 5) * v);
+    let live = &a[..n as usize];
+    assert!(y.words()[..live.len()].iter().zip(live).all(|(&y, &v)| y == lane(v)));
+    let chosen = |i: &usize| live[*i] < 0 && live[*i] != -5 || live[*i] == 7;
+    let chosen: Vec<usize> = (0..live.len()).filter(chosen).collect();
+    assert!(list.column(0).iter().copied().eq(chosen.iter().map(|&i| live[i])));
+    assert!(list.column(1).iter().map(|&i| i as usize).eq(chosen));
 }
 
 /// Returns random indices of all signs, many of them equal.
@@ -163,22 +187,24 @@ fn memory<C: Cpu>(m: C, random: &mut SplitMix64) {
             assert_eq!(memory, want, "the later lane wins, dead lanes write nothing");
 
             let mut list = long.clone();
-            m.compress(&mut list, 5, register(m, &v), k);
+            m.pack(&mut list[5..], register(m, &v), m.bits(k));
             let want: Vec<i32> = chosen().map(|i| v[i]).collect();
             assert_eq!(list[5..5 + want.len()], want);
             assert_eq!(list[..5], long[..5]);
             assert_eq!(list[5 + C::LANES..], long[5 + C::LANES..]);
         }
         for n in 0..=C::LANES {
-            let live = m.first_lanes(n);
-            let loaded = m.select(live, Cpu::load(m, &long, 9, live), m.splat(0));
-            check(m, loaded, &|i| if i < n { long[9 + i] } else { 0 });
-            let mut memory = long.clone();
-            Cpu::store(m, &mut memory, 9, m.iota(1000), live);
-            assert_eq!(memory[9..9 + n], (1000..).take(n).collect::<Vec<_>>());
-            assert_eq!(memory[..9], long[..9]);
-            assert_eq!(memory[9 + C::LANES..], long[9 + C::LANES..]);
+            let live = first(m, n);
+            let loaded = Cpu::load(m, &long[9..], live);
+            check(m, Cpu::select(m, live, loaded, Cpu::splat(m, 0)), &|i| {
+                if i < n { long[9 + i] } else { 0 }
+            });
         }
+        let mut memory = long.clone();
+        Cpu::store(m, &mut memory[9..], m.count_up(1000));
+        assert_eq!(memory[9..9 + C::LANES], (1000..).take(C::LANES).collect::<Vec<_>>());
+        assert_eq!(memory[..9], long[..9]);
+        assert_eq!(memory[9 + C::LANES..], long[9 + C::LANES..]);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Defined, Recorder};
 use crate::tape::operations::operations;
 use crate::tape::{OpCode, Param, Range, Type, Value};
-use avsg_device::machine::lanes::Lanes;
+use avsg_device::machine::Lanes;
 use std::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
 macro_rules! values {

@@ -21,9 +21,9 @@ use std::ops::RangeInclusive;
 /// If the kernel carries values in Rust variables; [`crate::check`] finds all other violations.
 pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
     if VectorCore::serves(p) {
-        record_scheduled::<VectorCore>(p)
+        record_scheduled(VectorCore, p)
     } else {
-        record_scheduled::<Sequential>(p)
+        record_scheduled(Sequential, p)
     }
 }
 
@@ -31,8 +31,10 @@ pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
 ///
 /// # Errors
 /// As [`record_stage_one`].
-pub fn record_scheduled<S: Schedule>(p: &Params) -> Result<Tape, Refused> {
-    record_with::<S>(p, |m, state, work, request| stage_one(m, p, state, work, request))
+pub fn record_scheduled<S: Schedule>(schedule: S, p: &Params) -> Result<Tape, Refused> {
+    record_with(schedule, p, |m, state, work, request| {
+        stage_one(m, schedule, p, state, work, request);
+    })
 }
 
 /// Records any kernel on the memory and the arguments of Stage One.
@@ -40,6 +42,7 @@ pub fn record_scheduled<S: Schedule>(p: &Params) -> Result<Tape, Refused> {
 /// # Errors
 /// As [`record_stage_one`].
 pub fn record_with<S: Schedule>(
+    schedule: S,
     p: &Params,
     kernel: impl for<'a, 't> FnOnce(
         Recorder<'t>,
@@ -52,7 +55,7 @@ pub fn record_with<S: Schedule>(
     {
         let mut m = recording.recorder();
         let mut state = state(m, p);
-        let mut work = Work::<_, S>::declare(p, &mut m);
+        let mut work = Work::declare(schedule, p, &mut m);
         let mut request = Request::declare(p, &mut m);
         kernel(m, &mut state, &mut work, &mut request);
     }

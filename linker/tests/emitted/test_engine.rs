@@ -10,13 +10,11 @@ use super::{
 };
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{clear_state, learn, state_words, table_words};
-use avsg_device::one_request::{ROW, SLOT, StageOne};
+use avsg_device::one_request::{ROW, SLOT, StageOne, work_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
 use avsg_device::rules::rules;
-use avsg_device::sequential::Sequential;
 use avsg_device::tiling::Launch;
-use avsg_device::work::work_words;
 
 /// Tables and rows of all states.
 pub struct TestEngine {
@@ -156,7 +154,7 @@ impl TestEngine {
         out.slot.fill(-1);
         out.valid.fill(0);
         out.record.fill(0);
-        let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(&p)];
+        let mut work = vec![0x5A5A_5A5A; work_words(&p)];
         for (r, &state) in b.state.iter().enumerate() {
             let Some(state) = usize::try_from(state).ok().filter(|&s| s < self.states) else {
                 continue;

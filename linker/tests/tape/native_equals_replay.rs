@@ -51,7 +51,7 @@ fn compare(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<StepState> 
 /// Runs steps in every way and compares the results. Returns the states after them.
 fn compare_steps(p: &Params, steps: &[Request]) -> Vec<StepState> {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
-    let tape = record_scheduled::<Sequential>(p).unwrap();
+    let tape = record_scheduled(Sequential, p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
     let replayed = |tape: &Tape, width: usize, deferring: bool| {
         run_steps(p, steps, deferring, |state, step| state.replay(tape, width, step))

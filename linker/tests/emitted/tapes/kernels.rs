@@ -44,7 +44,7 @@ pub fn record(kernel: Kernel) -> Tape {
 /// Records a kernel that runs for each token, and others that run before and after all tokens.
 fn record_around(before: Kernel, kernel: Kernel, after: Kernel) -> Tape {
     let p = geometry();
-    let tape = record_with::<Sequential>(&p, |m, state, work, request| {
+    let tape = record_with(Sequential, &p, |m, state, work, request| {
         let column = |name, lo, hi| m.column(name, p.k, Range::new(lo, hi));
         let ids = Range::new(0, ID_LIMIT - 1);
         let list = |name| m.list(name, p.k, [("a", ids), ("b", ids)]);

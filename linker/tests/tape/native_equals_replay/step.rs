@@ -7,13 +7,13 @@ use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::Scalar;
 use avsg_device::machine::declare::Arguments;
 use avsg_device::machine::emu::Emu;
-use avsg_device::memory::{self, links_end, split_state};
+use avsg_device::memory::{self, links_end};
+use avsg_device::one_request::{split_state, split_work, work_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params};
 use avsg_device::request::{self as stage, record};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::vector_core::VectorCore;
-use avsg_device::work::{split_work, work_words};
 use avsg_linker::tape::Tape;
 
 use crate::replay::Replay;
@@ -236,10 +236,10 @@ impl StepState {
         let mut arguments = ByName { step, outputs: self.outputs.iter_mut() };
         let mut request = stage::Request::declare(&self.p, &mut arguments);
         // The pattern reveals a kernel that reads work memory that it did not write.
-        let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(&self.p)];
+        let mut work = vec![0x5A5A_5A5A; work_words(&self.p)];
         let mut state = split_state(&self.p, &mut self.table);
-        let mut work = split_work::<_, Sequential>(&self.p, &mut work);
-        stage_one(Emu::<16>, &self.p, &mut state, &mut work, &mut request);
+        let mut work = split_work(Sequential, &self.p, &mut work);
+        stage_one(Emu::<16>, Sequential, &self.p, &mut state, &mut work, &mut request);
     }
 
     /// Runs a step in the interpreter.

@@ -6,7 +6,7 @@ use avsg_device::hash;
 use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
-use avsg_device::machine::links::Links;
+use avsg_device::machine::search::Links;
 use avsg_device::params::Params;
 use avsg_linker::check::Why;
 use avsg_linker::record::Recorder;
@@ -34,7 +34,7 @@ fn overflow_is_refused_and_is_a_fault() {
         });
         std::panic::catch_unwind(run).is_err()
     }
-    assert!(emulated(Emu::<1>) && emulated(Emu::<3>) && emulated(Emu::<16>));
+    assert!(emulated(Emu::<1>) && emulated(Emu::<2>) && emulated(Emu::<16>));
     let sum = faults(|m, mut d| {
         let n = m.read_output(&d.out, m.scalar(0)) + i32::MAX;
         m.write_output(&mut d.out, m.scalar(0), n + 1);

@@ -4,8 +4,9 @@ use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Wor
 use crate::tape::operations::operations;
 use crate::tape::{Op, OpCode, Rule};
 use avsg_device::machine::Machine;
-use avsg_device::machine::links::Links;
+use avsg_device::machine::declare::Memory;
 use avsg_device::machine::phase::Phase;
+use avsg_device::machine::search::Links;
 
 /// The type of a parameter from the notation of the table.
 macro_rules! parameter {
@@ -44,14 +45,17 @@ macro_rules! methods {
     )*};
 }
 
+impl Memory for Recorder<'_> {
+    type Column<'a> = Words;
+    type Life<'a> = Life;
+    type List<'a, const W: usize> = List<W>;
+}
+
 impl<'t> Machine for Recorder<'t> {
     type V = Vector<'t>;
     type Mask = Mask<'t>;
     type Scalar = Scalar<'t>;
     type Tile = Tile;
-    type Column<'a> = Words;
-    type Life<'a> = Life;
-    type List<'a, const W: usize> = List<W>;
     type Input<'a> = Input;
     type Output<'a> = Output;
 

@@ -63,7 +63,10 @@ class Plan:
         return f"<avsg.Plan {shown}{'' if self._handle else ' closed'}>"
 
     def close(self) -> None:
-        """Ends the plan. Its memory is given back when the last array that views it is gone."""
+        """Ends the plan. Its memory is given back when the last array that views it is gone.
+
+        A batch that no layer has is discarded by the engine's next call.
+        """
         self._handle, self._status = None, memoryview(b"")
         for name in ("slots", "valid", "row_misses", "summary", "misses", "status"):
             self.__dict__.pop(name, None)

@@ -31,7 +31,7 @@ use crate::copy::Copier;
 use crate::cpu::Cpu;
 use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use crate::cpus::allowed_cpu_count;
-use crate::plan::{DroppedPlans, Plan};
+use crate::plan::{Dropped, Plan};
 use crate::pool::{HostPool, PoolConfig};
 use crate::resources::Resources;
 use crate::{Result, reserve, rows};
@@ -64,7 +64,7 @@ pub struct Engine {
     named: Box<[bool]>,
     order: TransferOrder,
     counters: Counters,
-    dropped: DroppedPlans,
+    dropped: Dropped<Plan>,
 }
 
 impl Engine {
@@ -121,7 +121,7 @@ impl Engine {
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
         let named = reserve::filled("states", states, false)?.into();
-        let dropped = DroppedPlans::default();
+        let dropped = Dropped::default();
         Ok(Self { named, order, counters, dropped, device, resources })
     }
 

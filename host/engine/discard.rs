@@ -90,7 +90,7 @@ impl Engine {
     fn discard_dropped(&mut self) -> Result<()> {
         let Self { device, resources, order, counters, dropped, .. } = self;
         let mut tables = Tables { device: &mut **device, resources, order, counters };
-        dropped.discard_each(|plan| tables.discard(plan))
+        dropped.discard_each(|plan| Ok((tables.discard(plan)?, plan.number == 0)))
     }
 
     /// Discards a plan, and the dropped plans that it came after.

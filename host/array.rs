@@ -29,6 +29,12 @@ pub(crate) enum Array<T> {
     Allocated(Allocated, usize),
 }
 
+impl<T> Default for Array<T> {
+    fn default() -> Self {
+        Self::Own(Vec::new())
+    }
+}
+
 impl<T: Integer> Array<T> {
     /// Returns `len` times `value`; `len` is at least 1.
     pub fn filled(

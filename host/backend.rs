@@ -30,7 +30,12 @@ pub(crate) struct SlotCopy<'a> {
 
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
-    /// Runs the stages of a step, writes the results into `plan`, and waits. Returns how long Stage
+    /// Returns an error if the kernels cannot take a batch.
+    fn check_batch(&self, _: &Resources, _: &Batch<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Runs the stages of a step, whose batch [`Self::check_batch`] accepted, writes the results into `plan`, and waits. Returns how long Stage
     /// One took if the step has both stages and the device can tell them apart.
     fn run(
         &mut self,
@@ -91,6 +96,11 @@ pub(crate) trait Device: Send + Sync {
     /// Returns the epoch of the next plan, which a failure that leaves every table cold raises.
     fn epoch(&self) -> u64 {
         0
+    }
+
+    /// Returns how long the transfers since the last call of this method waited for reads of a file.
+    fn take_read_wait(&mut self) -> Duration {
+        Duration::ZERO
     }
 
     /// Returns "cpu", "ascend" or "ascend-sim".

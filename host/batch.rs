@@ -120,7 +120,7 @@ impl Batch<'_> {
 }
 
 /// Returns the requests that name a state, as (request, state).
-pub(crate) fn named(states: &[i32]) -> impl Iterator<Item = (usize, usize)> + '_ {
+pub(crate) fn named(states: &[i32]) -> impl Iterator<Item = (usize, usize)> + Clone + '_ {
     let state = |(request, &state)| Some((request, usize::try_from(state).ok()?));
     states.iter().enumerate().filter_map(state)
 }

@@ -11,6 +11,7 @@
 //! not name one state.
 
 mod check;
+mod discard;
 mod fork;
 mod order;
 mod queue;
@@ -30,7 +31,7 @@ use crate::copy::Copier;
 use crate::cpu::Cpu;
 use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use crate::cpus::allowed_cpu_count;
-use crate::plan::Plan;
+use crate::plan::{Dropped, Plan};
 use crate::pool::{HostPool, PoolConfig, Start};
 use crate::resources::Resources;
 use crate::{Result, reserve, rows};
@@ -44,7 +45,7 @@ pub use crate::device_arrays::{
 pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MachineChoice};
 pub use state::Load;
-pub use stats::Stats;
+pub use stats::{Stats, StatsReader};
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
@@ -63,6 +64,7 @@ pub struct Engine {
     named: Box<[bool]>,
     order: TransferOrder,
     counters: Counters,
+    dropped: Dropped<Plan>,
 }
 
 impl Engine {
@@ -119,7 +121,8 @@ impl Engine {
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
         let named = reserve::filled("states", states, false)?.into();
-        Ok(Self { named, order, counters, device, resources })
+        let dropped = Dropped::default();
+        Ok(Self { named, order, counters, dropped, device, resources })
     }
 
     /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of
@@ -206,7 +209,12 @@ impl Engine {
 
     /// Returns the counters and times of the calls so far.
     pub fn stats(&self) -> Stats {
-        self.counters.total
+        self.stats_reader().stats()
+    }
+
+    /// Returns what reads the counters from any thread, also during calls and after the engine's end.
+    pub fn stats_reader(&self) -> StatsReader {
+        StatsReader(Arc::clone(&self.counters.live))
     }
 
     /// Allocates a plan for batches of at most `max_tokens` tokens and `max_requests`
@@ -218,8 +226,13 @@ impl Engine {
         self.resources.check_process()?;
         let (id, config) = (self.resources.id, &self.resources.config);
         let allocator = config.allocator.as_ref();
-        let mut plan =
-            Plan::with_capacity(id, &config.params, max_tokens, max_requests, allocator)?;
+        let mut plan = Plan::with_capacity(
+            id,
+            &config.params,
+            max_tokens,
+            max_requests,
+            (allocator, &self.dropped),
+        )?;
         self.device.prepare(&self.resources, &mut plan)?;
         Ok(plan)
     }
@@ -248,6 +261,7 @@ impl Engine {
         rows::index("indexer", indexer, config.indexers.count())?;
         rows::index("state", state, config.states)?;
         let table = config.table(indexer, state);
+        self.start()?;
         self.device.read_table(&self.resources, table)
     }
 

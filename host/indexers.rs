@@ -69,7 +69,7 @@ impl Indexers {
         &self,
         indexer: usize,
         layers: usize,
-    ) -> impl Iterator<Item = usize> + '_ {
+    ) -> impl Iterator<Item = usize> + Clone + '_ {
         (0..layers).filter(move |&layer| self.of(layer) == indexer)
     }
 

@@ -4,9 +4,13 @@
 //! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
 //! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
+mod counters;
+mod dropped;
 mod failures;
 mod miss_records;
+mod outputs;
 
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,49 +23,21 @@ use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::{Result, available_memory, ensure};
 
+pub use counters::{PlanCounters, SharedCounters};
 pub use failures::Failure;
+pub use outputs::{Misses, PlanArrays};
+
+pub(crate) use dropped::Dropped;
 pub(crate) use miss_records::MissRecords;
 
-/// The miss list of one request, in token order. All slices have the same length.
-#[derive(Clone, Copy, Debug)]
-pub struct Misses<'a> {
-    /// Positions: token · K + index in the row, ascending.
-    pub position: &'a [i32],
-    /// Ids of the missed tokens.
-    pub id: &'a [i32],
-    /// Slots that the ids were given.
-    pub slot: &'a [i32],
-    /// Rows of the host pool; -1 - n stands for fresh row n of the request.
-    pub row: &'a [i32],
-}
-
-/// All arrays of a plan, with the lengths of the largest batch that it can hold.
-#[derive(Clone, Copy, Debug)]
-pub struct PlanArrays<'a> {
-    /// K, the number of elements per row in `slot` and in the miss lists.
-    pub k: usize,
-    /// `[rows, K]`, the slot of each id; -1 for padding.
-    pub slot: &'a [i32],
-    /// `[rows]`, the number of valid ids.
-    pub valid: &'a [i32],
-    /// `[rows]`, the number of misses.
-    pub row_misses: &'a [i32],
-    /// `[requests + 1]`, the first row of each request, then the number of rows.
-    pub cu_q: &'a [i32],
-    /// `[requests, record::WORDS]`, the records ([`record`]).
-    pub record: &'a [i32],
-    /// `[requests]`, the layer of [`Plan::failures`]; -1 for a request that did not fail.
-    pub failed_layer: &'a [i64],
-    /// `[requests]`, the row of [`Plan::failures`]; -1 for a request that did not fail.
-    pub failed_row: &'a [i64],
-    /// `[requests]`, 1 for a request that the last transfer found to fail; else 0.
-    pub failed_new: &'a [i32],
-    /// The miss lists, `[rows, K]` each. The list of a request begins at K times its first row.
-    pub miss: Misses<'a>,
-}
+use dropped::Place;
 
 /// A preallocated plan, for batches up to the size that it was made for.
-#[derive(Debug)]
+///
+/// A batch that no layer has the rows of is discarded ([`Engine::discard`](crate::engine::Engine::discard))
+/// when the next one is planned into the plan, and in the engine's next call after the plan was dropped. The
+/// drop itself never blocks; a batch that a newer plan of a state needs is kept until that one is gone, too.
+#[derive(Debug, Default)]
 pub struct Plan {
     pub(crate) k: usize,
     pub(crate) max_tokens: usize,
@@ -98,8 +74,12 @@ pub struct Plan {
     failed_layer: Array<i64>,
     failed_row: Array<i64>,
     failed_new: Array<i32>,
-    /// A token that is dropped with the plan. A device releases a plan's arrays after that.
-    pub(crate) token: Arc<()>,
+    /// Whether a layer holds the plan.
+    pub(crate) held: bool,
+    /// The plan's counters, which it has until it leaves. A device releases a plan's arrays when nobody has them.
+    pub(crate) counters: Option<Arc<SharedCounters>>,
+    /// Where the plan goes if it is dropped before a layer holds it.
+    place: Option<Place<Self>>,
     /// Device addresses of its outputs, and the device's epoch when it was planned.
     pub(crate) device: Option<DevicePlan>,
     pub(crate) epoch: u64,
@@ -135,7 +115,7 @@ impl Plan {
         params: &Params,
         max_tokens: usize,
         max_requests: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
+        (allocator, dropped): (Option<&Arc<dyn Allocator>>, &Dropped<Self>),
     ) -> Result<Self> {
         let bytes = Self::bytes_needed(params, max_tokens, max_requests)?;
         if allocator.is_none() {
@@ -167,7 +147,9 @@ impl Plan {
             failed_layer: Array::filled("plan", max_requests, -1, allocator)?,
             failed_row: Array::filled("plan", max_requests, -1, allocator)?,
             failed_new: filled(max_requests, 0)?,
-            token: Arc::new(()),
+            held: false,
+            counters: Some(Arc::default()),
+            place: Some(dropped.place()?),
             device: None,
             epoch: 0,
             queued: None,
@@ -182,15 +164,51 @@ impl Plan {
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
-        (self.misses, self.fresh, self.queued) = (0, false, None);
-        self.forget_records();
+        self.forget(None);
     }
 
     pub(crate) fn clear(&mut self) {
         self.forget_failures();
-        (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
-        self.number = 0;
+        self.requests = 0;
+        self.forget(None);
+    }
+
+    /// Notes that a stream is going to plan a batch.
+    pub(crate) fn queue(&mut self, batch: QueuedBatch) {
+        self.forget_failures();
+        self.requests = 0;
+        self.forget(Some(batch));
+    }
+
+    fn forget(&mut self, queued: Option<QueuedBatch>) {
+        (self.misses, self.fresh, self.number, self.held) = (0, false, 0, false);
+        self.queued = queued;
         self.forget_records();
+        if let Some(counters) = &self.counters {
+            counters.clear(queued.is_some());
+        }
+    }
+
+    /// Gives a finished plan its number, after which other threads see its counters.
+    pub(crate) fn set_number(&mut self, number: u64) {
+        self.number = number;
+        let [requests, tokens, misses] =
+            [self.requests, self.rows(), self.misses].map(|n| n as u64);
+        let selected = self.valid().iter().map(|&n| n as u64).sum();
+        let status = (0..self.requests).fold(0, |bits, request| bits | self.status(request));
+        if let Some(counters) = &self.counters {
+            counters.set(PlanCounters { number, requests, tokens, selected, misses, status });
+        }
+    }
+
+    /// Returns whether the plan was made on the host and no layer holds it.
+    pub(crate) fn unheld(&self) -> bool {
+        self.number != 0 && !self.held
+    }
+
+    /// Returns the place in the batch of a state's request.
+    pub(crate) fn request_of(&self, state: usize) -> Option<usize> {
+        self.state[..self.requests].iter().position(|&other| other == state as i32)
     }
 
     fn forget_records(&mut self) {
@@ -221,6 +239,11 @@ impl Plan {
     /// messages contain; 0 if there is none or a caller's stream planned it.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns the counters of the last batch, which another thread may read during the engine's calls.
+    pub fn counters(&self) -> Arc<SharedCounters> {
+        self.counters.clone().unwrap_or_default()
     }
 
     /// Returns whether the last batch was planned in a caller's stream. Then the results are in
@@ -332,5 +355,14 @@ impl Plan {
     fn request_record(&self, request: usize) -> &[i32] {
         assert!(request < self.requests, "request {request} of {}", self.requests);
         &self.record[request * record::WORDS..][..record::WORDS]
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take().filter(|_| self.unheld()) {
+            self.records = None;
+            place.leave(mem::take(self));
+        }
     }
 }

@@ -23,10 +23,10 @@
  *            states, threads, and strides in the caller's memory. Reserved fields are 0: begin with AVSG_INIT
  *            (avsg::init in C++). Structs grow at the end only, so that versions work together.
  * Handles    A handle is looked up and never dereferenced. Calls may overlap if they take it as a const
- *            pointer; another overlap is AVSG_BUSY at once. Only avsg_engine_get_info,
- *            avsg_engine_get_buffer and avsg_plan_get_arrays, which give what never changes, may overlap
- *            every call but the handle's destruction. Handles are destroyed in any order, and NULL
- *            is accepted; a pool's memory lasts until its handle and every engine on it are destroyed.
+ *            pointer; another overlap is AVSG_BUSY at once. avsg_engine_get_info, _buffer, _stats, _used_slots,
+ *            avsg_plan_get_arrays and _counters may overlap every call; destruction of their handle waits for
+ *            them. Handles are destroyed in any order, and NULL is accepted; a pool's memory lasts until its
+ *            handle and every engine on it are destroyed.
  * Units      Sizes are bytes, but lengths and strides of int32_t arrays are elements.
  */
 #ifndef AVSG_H
@@ -212,7 +212,8 @@ typedef struct avsg_buffer {
 avsg_status avsg_engine_get_buffer(const avsg_engine *engine, size_t layer, size_t segment,
     avsg_buffer *buffer);
 
-/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one plan.
+/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one plan. What
+/// `plan` holds is lost, and if no layer has it, for example after an exception, it is discarded first (Part 2).
 avsg_status avsg_engine_plan(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     void *stream);
 
@@ -241,7 +242,7 @@ avsg_status avsg_pool_destroy(avsg_pool *pool);
 /// refused to release something, the handle is invalid, too.
 avsg_status avsg_engine_destroy(avsg_engine *engine);
 
-/// Destroys a plan.
+/// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`). It waits for no call.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
 /// Returns the message of the last failure on the calling thread, or an empty string before the first one.
@@ -271,7 +272,7 @@ const char *avsg_last_error(void);
 #define AVSG_MAX_LIST_SEGMENTS 256
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
+/// call, `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
 /// planned: go on as after such an `avsg_engine_transfer`.
 avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     size_t layer, const avsg_fresh *fresh, void *stream);
@@ -295,7 +296,7 @@ typedef enum avsg_request_status {
 /// The element of a request's summary that has its `avsg_request_status` bits.
 #define AVSG_SUMMARY_STATUS 9
 
-/// The counters of the last batch planned; all 0 before the first.
+/// The counters of the last batch planned; all 0 before the first, while one is planned, and after a discard.
 typedef struct avsg_plan_counters {
   size_t size;  ///< sizeof(avsg_plan_counters).
   size_t requests;  ///< Requests, padded ones included.
@@ -305,12 +306,12 @@ typedef struct avsg_plan_counters {
   size_t misses;  ///< Misses among `selected`: the rows that one transfer copies.
   int32_t status;  ///< The `avsg_request_status` bits of all requests, combined by OR.
   int32_t reserved;  ///< Always 0.
-  /// The number of this batch among all that its engine has planned, from 1. Messages name plans
-  /// by it.
+  /// The number of this batch among all that its engine has planned, from 1. Messages name plans by it,
+  /// and a reader of the plan's arrays knows by another number that they were overwritten meanwhile.
   uint64_t number;
 } avsg_plan_counters;
 
-/// Computes a plan's counters in O(tokens).
+/// Gives a plan's counters, all of one batch.
 avsg_status avsg_plan_get_counters(const avsg_plan *plan, avsg_plan_counters *counters);
 
 /// Gives the ids of the rows of a file that a request of a plan missed and that are not whole: never written,
@@ -402,6 +403,14 @@ avsg_status avsg_engine_get_held(avsg_engine *engine, size_t indexer, size_t sta
 /// changed, if the plan was made in a stream, or if a state of which it missed a row was planned
 /// again or emptied since: discard newer plans first. On an Ascend device the call waits as
 /// `avsg_engine_invalidate` does.
+///
+/// A batch that was planned with a NULL stream and that no layer has is discarded without this call: when the
+/// next one is planned into its plan, for which an Ascend device waits only then, and once its plan was
+/// destroyed in the engine's next call that plans or uses tables, which frees the plan's memory. While a
+/// newer plan of a state needs its rows, planning into it is AVSG_INVALID, unless that empties the state, and
+/// what was destroyed is kept. A batch that some layer has is overwritten and stays in that layer; a transfer
+/// to another one is AVSG_INVALID then, and names every layer and state that lacks it, until the requests have
+/// new generations.
 avsg_status avsg_engine_discard(avsg_engine *engine, avsg_plan *plan);
 
 /// The description of an engine: its configuration with the defaults filled in, and what creation
@@ -433,9 +442,10 @@ typedef struct avsg_engine_info {
 /// Describes an engine.
 avsg_status avsg_engine_get_info(const avsg_engine *engine, avsg_engine_info *info);
 
-/// What an engine has done since it was made. Every number only grows. A load counts as its plans
-/// and transfers. The host does not see what work in a caller's stream plans and copies: of such
-/// calls only `queued` is counted. Times are those of the calling thread, in nanoseconds.
+/// What an engine has done since it was made. Every number only grows; while a call runs, they may be of
+/// different instants. A load counts as its plans and transfers. The host does not see what work in a
+/// caller's stream plans and copies: of such calls only `queued` is counted. Times are those of the calling
+/// thread, in nanoseconds.
 typedef struct avsg_engine_stats {
   size_t size;  ///< sizeof(avsg_engine_stats).
   uint64_t plans;  ///< Batches planned, with or without a transfer in the same call.
@@ -455,10 +465,19 @@ typedef struct avsg_engine_stats {
   uint64_t transfer_ns;  ///< Time in Stage Two.
   uint64_t step_ns;  ///< Time of steps on an Ascend device, whose stages the host cannot tell apart.
   uint64_t append_ns;  ///< Time in appends.
+  /// Time of transfers, also failed ones, in which nothing was done but to wait for reads of a file; without
+  /// io_uring also that of the copies.
+  uint64_t read_wait_ns;
 } avsg_engine_stats;
 
 /// Gives the counters and times of an engine's calls so far.
 avsg_status avsg_engine_get_stats(const avsg_engine *engine, avsg_engine_stats *stats);
+
+/// Gives the slots in use of each state for an indexer: used[t] is that of state t. "cpu" knows it exactly. An
+/// Ascend device may have less, because the host does not see which slots `stable_len`, a discard or an
+/// invalidation emptied. -1 once a stream has planned, because the host does not see which states it planned.
+avsg_status avsg_engine_get_used_slots(const avsg_engine *engine, size_t indexer, int64_t *used,
+    size_t capacity);
 
 /// Where memory is.
 typedef enum avsg_memory_kind {

@@ -285,6 +285,13 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
         return detail::out(init<avsg_engine_stats>(), [&](auto *stats) { return avsg_engine_get_stats(get(), stats); });
     }
 
+    // The slots in use of each state for an indexer; -1 once a stream has planned.
+    std::vector<std::int64_t> used_slots(std::size_t indexer = 0) const {
+        std::vector<std::int64_t> used(info().states);
+        check(avsg_engine_get_used_slots(get(), indexer, used.data(), used.size()));
+        return used;
+    }
+
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
     // `fresh` has the fresh rows of each layer; it is empty if no miss is a fresh row.
     void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr);

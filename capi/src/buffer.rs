@@ -42,6 +42,6 @@ pub unsafe extern "C" fn avsg_engine_get_buffer(
         let bytes = config.format.as_slice()[segment].bytes;
         Ok(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes })
     };
-    let find = || handle::fixed::<Engine, _>(engine, |(_, buffer)| describe(buffer));
+    let find = || handle::fixed::<Engine, _>(engine, |(_, buffer, _)| describe(buffer));
     contract!(give_struct(buffer, find))
 }

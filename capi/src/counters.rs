@@ -1,11 +1,13 @@
 //! The outputs of Stage One in numbers.
 
+use std::sync::Arc;
+
 use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
 use crate::sized::give_struct;
 use crate::status::avsg_status;
 use avsg::device::request::record;
-use avsg::plan::Plan;
+use avsg::plan::{Plan, SharedCounters};
 
 /// Status bits of a request. The ids that set them were treated as padding.
 #[repr(C)]
@@ -35,7 +37,7 @@ const _: () = assert!(
         && AVSG_SUMMARY_STATUS == record::STATUS as usize
 );
 
-/// The counters of the last batch planned; all 0 before the first.
+/// The counters of the last batch planned; all 0 before the first, while one is planned, and after a discard.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_plan_counters {
@@ -55,33 +57,31 @@ pub struct avsg_plan_counters {
     pub status: i32,
     /// Always 0.
     pub reserved: i32,
-    /// The number of this batch among all that its engine has planned, from 1. Messages name plans
-    /// by it.
+    /// The number of this batch among all that its engine has planned, from 1. Messages name plans by it,
+    /// and a reader of the plan's arrays knows by another number that they were overwritten meanwhile.
     pub number: u64,
 }
 
-/// Computes a plan's counters in O(tokens).
+/// Gives a plan's counters, all of one batch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_counters(
     plan: *const avsg_plan,
     counters: *mut avsg_plan_counters,
 ) -> avsg_status {
-    let count = || {
-        let plan = handle::shared::<Plan>(plan)?;
-        check_readable(&plan)?;
-        let selected = plan.valid().iter().map(|&n| n as usize).sum();
-        let misses = plan.total_misses();
+    let count = |(_, counters): &(_, Arc<SharedCounters>)| {
+        check_readable(counters.queued())?;
+        let all = counters.read();
         Ok(avsg_plan_counters {
             size: 0,
-            requests: plan.requests(),
-            tokens: plan.rows(),
-            selected,
-            hits: selected - misses,
-            misses,
-            status: (0..plan.requests()).fold(0, |bits, request| bits | plan.status(request)),
+            requests: all.requests as usize,
+            tokens: all.tokens as usize,
+            selected: all.selected as usize,
+            hits: (all.selected - all.misses) as usize,
+            misses: all.misses as usize,
+            status: all.status,
             reserved: 0,
-            number: plan.number(),
+            number: all.number,
         })
     };
-    contract!(give_struct(counters, count))
+    contract!(give_struct(counters, || handle::fixed::<Plan, _>(plan, count)))
 }

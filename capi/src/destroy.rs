@@ -21,7 +21,7 @@ pub extern "C" fn avsg_engine_destroy(engine: *mut avsg_engine) -> avsg_status {
     enter(|| handle::destroy::<Engine>(engine))
 }
 
-/// Destroys a plan.
+/// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`). It waits for no call.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_plan_destroy(plan: *mut avsg_plan) -> avsg_status {
     enter(|| handle::destroy::<Plan>(plan))

@@ -1,4 +1,4 @@
-//! What never changes in an engine: its description and its buffer.
+//! What is read beside an engine's calls: its description, its buffer and its counters.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::handle::{self, Object};
 use crate::sized::give_struct;
 use crate::status::{Result, avsg_status};
 use avsg::buffer::DeviceBuffer;
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, StatsReader};
 
 /// The description of an engine: its configuration with the defaults filled in, and what creation
 /// measured.
@@ -93,10 +93,10 @@ impl Object for Engine {
     type C = avsg_engine;
     const KIND: u64 = 2;
     const NAME: &'static str = "engine";
-    type Fixed = (avsg_engine_info, Arc<DeviceBuffer>);
+    type Fixed = (avsg_engine_info, Arc<DeviceBuffer>, StatsReader);
 
     fn fixed(&self) -> Self::Fixed {
-        (engine_info(self), Arc::clone(self.buffer()))
+        (engine_info(self), Arc::clone(self.buffer()), self.stats_reader())
     }
 
     fn end(self) -> Result<()> {
@@ -110,6 +110,6 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     engine: *const avsg_engine,
     info: *mut avsg_engine_info,
 ) -> avsg_status {
-    let describe = || handle::fixed::<Engine, _>(engine, |&(info, _)| Ok(info));
+    let describe = || handle::fixed::<Engine, _>(engine, |&(info, ..)| Ok(info));
     contract!(give_struct(info, describe))
 }

@@ -4,14 +4,14 @@
 //! of the object, and a generation that changes at each use of the table's entry. It is looked up
 //! and never dereferenced, so that a stale, foreign or mistyped handle is detected whatever became
 //! of its memory. The entry's word counts the calls that use the object. Acquiring an object is one
-//! compare-and-swap, and a call that conflicts is refused at once. What never changes in an object is
-//! stored beside it, so that a call may read it while another one changes the object.
+//! compare-and-swap, and a call that conflicts is refused at once. What never changes in an object, and its
+//! counters, are stored beside it, so that a call may read them while another one changes the object.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::thread::panicking;
+use std::thread::{panicking, yield_now};
 
 use avsg::Error;
 use avsg::fork::Birth;
@@ -31,14 +31,16 @@ const INDEX_BITS: u32 = 16;
 const KIND_BITS: u32 = 3;
 const GENERATION_BITS: u32 = 27;
 
-// The word of an entry has the handle's tag in its low bits, and above it the calls that read what never
-// changes in the object, and those that use the object.
+// The word of an entry has the handle's tag in its low bits, and above it the calls that read what is beside
+// the object, whether the object ends, and the calls that use it.
 const ONE_READER: u64 = 1 << 32;
+/// The bit that is set when the object ends, after which no reader comes.
+const ENDING: u64 = 1 << 46;
 const ONE_USER: u64 = 1 << 47;
 const EXCLUSIVE: u64 = 1 << 62;
 /// The bit that is set when a panic unwinds through a call on the object.
 const BROKEN: u64 = 1 << 63;
-const READERS: u64 = ONE_USER - ONE_READER;
+const READERS: u64 = ENDING - ONE_READER;
 const USERS: u64 = EXCLUSIVE - ONE_USER;
 const TAG: u64 = ONE_READER - 1;
 
@@ -50,7 +52,7 @@ pub(crate) trait Object: Sized + Send + Sync {
     const KIND: u64;
     /// The name of the type in messages.
     const NAME: &'static str;
-    /// What never changes in an object.
+    /// What never changes in an object, or only by atomic writes.
     type Fixed: Send + Sync;
 
     /// Returns what never changes in the object.
@@ -183,14 +185,13 @@ impl Use {
     }
 
     /// To read what never changes, beside every use but [`Self::END`].
-    const FIXED: Self = Self::new(ONE_READER, READERS, 0);
+    const FIXED: Self = Self::new(ONE_READER, READERS, ENDING);
     /// To use the object together with other calls.
     const SHARED: Self = Self::new(ONE_USER, USERS, EXCLUSIVE);
     /// To use the object for one call.
     const EXCLUSIVE: Self = Self::new(EXCLUSIVE, EXCLUSIVE, USERS);
-    /// To end the object, whose readers' places it takes, too.
-    const END: Self =
-        Self { broken: true, ..Self::new(EXCLUSIVE | READERS, EXCLUSIVE, USERS | READERS) };
+    /// To end the object, when its readers are done.
+    const END: Self = Self { broken: true, ..Self::new(EXCLUSIVE | ENDING, EXCLUSIVE, USERS) };
 }
 
 /// The right to use an object, given back on drop. If a panic drops it, the object becomes
@@ -290,7 +291,7 @@ pub(crate) fn fixed<T: Object, R>(
 ) -> Result<R> {
     let guard = Guard::new::<T>(handle, &Use::FIXED)?;
     // SAFETY: `create` stored a `Stored<T>` in an entry whose tag has T's kind. The guard keeps it
-    // allocated (`destroy` needs a guard that excludes this one), and nothing writes to its `fixed`.
+    // allocated (`destroy` waits for it), and nothing writes to its `fixed` but to atomics in it.
     read(unsafe { &(*guard.stored::<T>()).fixed })
 }
 
@@ -312,20 +313,24 @@ impl<T: Object> DerefMut for InUse<T, true> {
     }
 }
 
-/// Invalidates a handle and drops its object. NULL is accepted, as `free` does.
+/// Invalidates a handle and drops its object, after the calls that read what is beside it, of which none waits.
+/// NULL is accepted, as `free` does.
 pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
     let guard = Guard::new::<T>(handle, &Use::END)?;
     let entry = guard.entry;
+    while entry.word.load(Ordering::Acquire) & READERS != 0 {
+        yield_now();
+    }
     let stored = entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<Stored<T>>();
     // The store below replaces the word that the guard's drop would change.
     core::mem::forget(guard);
     entry.used.fetch_add(1, Ordering::Relaxed);
     entry.word.store(0, Ordering::Release);
     // SAFETY: `create` made the pointer from a box of one `Stored<T>`, and the guard, which excludes
-    // every other one, and the swap gave it to this call only. A box of an array of one is the same
+    // every other one but of readers that are done, and the swap gave it to this call only. A box of an array of one is the same
     // allocation.
     let [Stored { object, .. }] = *unsafe { Box::from_raw(stored.cast::<[Stored<T>; 1]>()) };
     object.end()

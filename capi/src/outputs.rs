@@ -1,12 +1,13 @@
 //! The arrays of a plan.
 
 use std::ptr;
+use std::sync::Arc;
 
 use crate::handle::{self, Object};
 use crate::plan::avsg_plan;
 use crate::sized::give_struct;
 use crate::status::{Failure, avsg_status};
-use avsg::plan::Plan;
+use avsg::plan::{Plan, SharedCounters};
 
 /// The arrays of a plan, at addresses that never change. They hold the last batch planned.
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +98,11 @@ impl Object for Plan {
     type C = avsg_plan;
     const KIND: u64 = 3;
     const NAME: &'static str = "plan";
-    /// The addresses in host memory, and in the memory of the device.
-    type Fixed = [avsg_plan_arrays; 2];
+    /// The addresses in host memory and in the memory of the device, and the counters.
+    type Fixed = ([avsg_plan_arrays; 2], Arc<SharedCounters>);
 
     fn fixed(&self) -> Self::Fixed {
-        [host_arrays(self), device_arrays(self)]
+        ([host_arrays(self), device_arrays(self)], self.counters())
     }
 }
 
@@ -113,7 +114,7 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     memory: i32,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
-    let find = |&[host, device]: &[avsg_plan_arrays; 2]| match memory {
+    let find = |&([host, device], _): &([avsg_plan_arrays; 2], _)| match memory {
         0 => Ok(host),
         2 => Ok(device),
         other => Failure::refuse(format!(

@@ -4,7 +4,6 @@ use crate::engine::avsg_engine;
 use crate::handle;
 use crate::status::{Failure, Result, avsg_status, avsg_status::AVSG_UNSUPPORTED};
 use avsg::engine::Engine;
-use avsg::plan::Plan;
 
 /// The outputs of Stage One for a batch, reused in every step. An engine may have several plans.
 pub struct avsg_plan;
@@ -22,8 +21,8 @@ pub unsafe extern "C" fn avsg_plan_create(
 }
 
 /// Refuses a plan that was made in a stream, whose outputs the host cannot read.
-pub(crate) fn check_readable(plan: &Plan) -> Result<()> {
-    if !plan.is_queued() {
+pub(crate) fn check_readable(queued: bool) -> Result<()> {
+    if !queued {
         return Ok(());
     }
     let text = "plan is in device memory, because it was made in a stream; read \

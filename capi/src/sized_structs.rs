@@ -27,7 +27,7 @@ sized_structs! {
     avsg_caller_buffer: 120,
     avsg_engine_config: 112,
     avsg_engine_info: 168,
-    avsg_engine_stats: 112,
+    avsg_engine_stats: 120,
     avsg_fresh: 80,
     avsg_load: 64,
     avsg_memory: 88,

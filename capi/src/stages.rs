@@ -17,7 +17,8 @@ use crate::status::{
 use avsg::engine::{Batch, DeviceFresh, Engine, Fresh, RawStream};
 use avsg::plan::Plan;
 
-/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one plan.
+/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one plan. What
+/// `plan` holds is lost, and if no layer has it, for example after an exception, it is discarded first (Part 2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_plan(
     engine: *mut avsg_engine,
@@ -66,7 +67,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
             };
             return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
         }
-        check_readable(&plan)?;
+        check_readable(plan.is_queued())?;
         let run = |fresh: Option<&Fresh<'_>>| Ok(engine.transfer_layers(&mut plan, layers, fresh)?);
         contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })

@@ -144,6 +144,14 @@ fn id(what: &str, id: usize) -> Result<i32> {
 /// changed, if the plan was made in a stream, or if a state of which it missed a row was planned
 /// again or emptied since: discard newer plans first. On an Ascend device the call waits as
 /// `avsg_engine_invalidate` does.
+///
+/// A batch that was planned with a NULL stream and that no layer has is discarded without this call: when the
+/// next one is planned into its plan, for which an Ascend device waits only then, and once its plan was
+/// destroyed in the engine's next call that plans or uses tables, which frees the plan's memory. While a
+/// newer plan of a state needs its rows, planning into it is AVSG_INVALID, unless that empties the state, and
+/// what was destroyed is kept. A batch that some layer has is overwritten and stays in that layer; a transfer
+/// to another one is AVSG_INVALID then, and names every layer and state that lacks it, until the requests have
+/// new generations.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_engine_discard(
     engine: *mut avsg_engine,

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use crate::engine::avsg_engine;
+use crate::engine_info::avsg_engine_info;
 use crate::handle;
-use crate::sized::give_struct;
-use crate::status::avsg_status;
-use avsg::engine::Engine;
+use crate::sized::{array_mut, check_capacity, give_struct};
+use crate::status::{avsg_status, enter};
+use avsg::engine::{Engine, StatsReader};
 
-/// What an engine has done since it was made. Every number only grows. A load counts as its plans
-/// and transfers. The host does not see what work in a caller's stream plans and copies: of such
-/// calls only `queued` is counted. Times are those of the calling thread, in nanoseconds.
+/// What an engine has done since it was made. Every number only grows; while a call runs, they may be of
+/// different instants. A load counts as its plans and transfers. The host does not see what work in a
+/// caller's stream plans and copies: of such calls only `queued` is counted. Times are those of the calling
+/// thread, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_engine_stats {
@@ -43,6 +45,9 @@ pub struct avsg_engine_stats {
     pub step_ns: u64,
     /// Time in appends.
     pub append_ns: u64,
+    /// Time of transfers, also failed ones, in which nothing was done but to wait for reads of a file; without
+    /// io_uring also that of the copies.
+    pub read_wait_ns: u64,
 }
 
 /// Gives the counters and times of an engine's calls so far.
@@ -51,8 +56,8 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
     engine: *const avsg_engine,
     stats: *mut avsg_engine_stats,
 ) -> avsg_status {
-    let count = || {
-        let all = handle::shared::<Engine>(engine)?.stats();
+    let count = |(_, _, reader): &(_, _, StatsReader)| {
+        let all = reader.stats();
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(avsg_engine_stats {
             size: 0,
@@ -69,7 +74,28 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
             transfer_ns: nanoseconds(all.transfer_time),
             step_ns: nanoseconds(all.step_time),
             append_ns: nanoseconds(all.append_time),
+            read_wait_ns: nanoseconds(all.read_wait),
         })
     };
-    contract!(give_struct(stats, count))
+    contract!(give_struct(stats, || handle::fixed::<Engine, _>(engine, count)))
+}
+
+/// Gives the slots in use of each state for an indexer: used[t] is that of state t. "cpu" knows it exactly. An
+/// Ascend device may have less, because the host does not see which slots `stable_len`, a discard or an
+/// invalidation emptied. -1 once a stream has planned, because the host does not see which states it planned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_get_used_slots(
+    engine: *const avsg_engine,
+    indexer: usize,
+    used: *mut i64,
+    capacity: usize,
+) -> avsg_status {
+    let give = |(info, _, reader): &(avsg_engine_info, _, StatsReader)| {
+        let all = reader.used_slots(indexer)?;
+        check_capacity(info.states, capacity, "states")?;
+        let used = contract!(array_mut("used", used, info.states))?;
+        used.iter_mut().zip(all).for_each(|(to, n)| *to = n.map_or(-1, |n| n as i64));
+        Ok(())
+    };
+    enter(|| handle::fixed::<Engine, _>(engine, give))
 }

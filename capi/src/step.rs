@@ -15,7 +15,7 @@ use avsg::plan::Plan;
 use avsg::rows::MAX_SEGMENTS;
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
-/// call. `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
+/// call, `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
 /// planned: go on as after such an `avsg_engine_transfer`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_step(

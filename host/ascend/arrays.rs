@@ -8,7 +8,7 @@ use avsg_device::request::record;
 use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use crate::batch::Batch;
 use crate::device_arrays::{DeviceArray, DeviceBatch, DevicePlan, QueuedBatch, RawStream};
-use crate::plan::Plan;
+use crate::plan::{Plan, SharedCounters};
 use crate::{Result, invalid};
 
 /// The alignment of arrays in words: 64 bytes.
@@ -215,9 +215,9 @@ impl Arrays {
     }
 }
 
-/// The arrays of each plan with its token, including dropped plans whose arrays the stream may still write.
+/// The arrays of each plan with its counters, including dropped plans whose arrays the stream may still write.
 #[derive(Default)]
-pub(super) struct Plans(Mutex<Vec<(Weak<()>, Arc<Arrays>)>>);
+pub(super) struct Plans(Mutex<Vec<(Weak<SharedCounters>, Arc<Arrays>)>>);
 
 impl Plans {
     /// Allocates the arrays of a new plan. `idle` tells that no work uses the arrays of dropped
@@ -225,19 +225,20 @@ impl Plans {
     pub fn prepare(&self, source: MemorySource<'_>, plan: &mut Plan, idle: bool) -> Result<()> {
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle {
-            plans.retain(|(token, _)| token.strong_count() > 0);
+            plans.retain(|(counters, _)| counters.strong_count() > 0);
         }
         let (k, rows, requests) = (plan.k, plan.max_tokens, plan.max_requests);
         let arrays = Arrays::new(source, k, rows, requests)?;
         plan.device = Some(arrays.outputs());
-        plans.push((Arc::downgrade(&plan.token), Arc::new(arrays)));
+        plans.push((Arc::downgrade(&plan.counters()), Arc::new(arrays)));
         Ok(())
     }
 
     /// Returns the arrays of a plan, or an error if it was made elsewhere.
     pub fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
         let plans = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let known = plans.iter().find(|(token, _)| token.as_ptr() == Arc::as_ptr(&plan.token));
+        let own = plan.counters.as_ref().map(Arc::as_ptr);
+        let known = plans.iter().find(|(counters, _)| Some(counters.as_ptr()) == own);
         known.map(|(_, arrays)| Arc::clone(arrays)).ok_or_else(|| {
             invalid!("plan" is "foreign", but "it was made for another device";
                 "make it with this engine's new_plan")

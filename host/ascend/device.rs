@@ -156,15 +156,14 @@ impl Ascend {
         }
         Ok(())
     }
-
-    /// Returns an error if kernels cannot count the words of a batch, before anything has changed.
-    fn refuse_uncountable(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
-        let (config, pool) = (&resources.config, &resources.pool.geometry);
-        launch::check_batch(config, pool, &self.staging.sizes(batch))
-    }
 }
 
 impl Device for Ascend {
+    fn check_batch(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
+        let (config, pool) = (&resources.config, &resources.pool.geometry);
+        launch::check_batch(config, pool, &self.staging.sizes(batch))
+    }
+
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
         let allocator = resources.config.allocator.as_ref();
@@ -180,8 +179,7 @@ impl Device for Ascend {
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
         let kind = match step.batch {
-            Some(batch) => {
-                self.refuse_uncountable(resources, batch)?;
+            Some(_) => {
                 self.reset_if_needed(resources)?;
                 let only = step.layers.numbers.is_empty();
                 if only { CallKind::Plan } else { CallKind::PlanAndTransfer }
@@ -255,7 +253,7 @@ impl Device for Ascend {
         }
         // An append needs no ids.
         let batch = &Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
-        self.refuse_uncountable(resources, batch)?;
+        self.check_batch(resources, batch)?;
         self.staging.reserve(Some(batch), Some(batch.tokens()))?;
         let inputs = self.staging.inputs(batch)?;
         self.run_and_wait(|this, stream| {

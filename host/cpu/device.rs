@@ -226,6 +226,10 @@ impl Device for Cpu {
         copied.map(drop)
     }
 
+    fn take_read_wait(&mut self) -> Duration {
+        self.reader.as_mut().map_or(Duration::ZERO, RecordsReader::take_wait)
+    }
+
     fn name(&self) -> &'static str {
         "cpu"
     }

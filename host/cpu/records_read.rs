@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use std::{io, mem};
 
 use avsg_device::one_request::ROW;
@@ -73,6 +74,8 @@ pub(super) struct RecordsReader {
     bounce: Option<Arc<ProcessMemory>>,
     /// The memory of reads that did not end within the time limit.
     lost: Option<Arc<ProcessMemory>>,
+    /// How long transfers have waited for reads, without the copies meanwhile.
+    wait: Duration,
 }
 
 impl RecordsReader {
@@ -80,7 +83,12 @@ impl RecordsReader {
     pub fn new(pool: &HostPool, allocator: Option<&Arc<dyn Allocator>>) -> Result<Option<Self>> {
         let Some(store) = pool.store() else { return Ok(None) };
         let bounce = bounce_buffer(engine_bytes(Some(store.layout())), allocator)?;
-        Ok(Some(Self { reader: Reader::new(store, MAX_LIST)?, bounce, lost: None }))
+        Ok(Some(Self {
+            reader: Reader::new(store, MAX_LIST)?,
+            bounce,
+            lost: None,
+            wait: Duration::ZERO,
+        }))
     }
 
     /// Allocates what a plan needs.
@@ -123,11 +131,18 @@ impl RecordsReader {
         kept.map(drop)
     }
 
+    /// Returns how long transfers have waited for reads since the last call of this method.
+    pub fn take_wait(&mut self) -> Duration {
+        mem::take(&mut self.wait)
+    }
+
     /// Waits for reads of an earlier transfer, which may still write to a bounce buffer.
     fn settle(&mut self) -> Result<()> {
         let left = self.reader.under_way();
-        let timeout = self.reader.store().timeout();
-        if left > 0 && !self.reader.settle(timeout) {
+        let (timeout, start) = (self.reader.store().timeout(), Instant::now());
+        let settled = left == 0 || self.reader.settle(timeout);
+        self.wait += start.elapsed();
+        if !settled {
             let path = self.reader.store().info().path;
             let what = format!("{left} reads of an earlier transfer from {path}");
             let remedy =
@@ -174,7 +189,11 @@ impl RecordsReader {
             if self.reader.io_uring() {
                 self.read(&copy, range.clone(), &memory, &mut |n| arrived(start + n))?;
             } else {
-                Self::read_by_threads(&copy, workers, range, &arrived)?;
+                // Threads that wait and copy at once are not told apart.
+                let start = Instant::now();
+                let read = Self::read_by_threads(&copy, workers, range, &arrived);
+                self.wait += start.elapsed();
+                read?;
             }
         }
         Ok(keeps)
@@ -195,7 +214,13 @@ impl RecordsReader {
             // not, and no later transfer begins before.
             unsafe { self.reader.push(copy.plan.indexer, row, to)? };
         }
-        let result = self.reader.run(done);
+        let (start, mut copying) = (Instant::now(), Duration::ZERO);
+        let result = self.reader.run(&mut |place| {
+            let arrived = Instant::now();
+            done(place);
+            copying += arrived.elapsed();
+        });
+        self.wait += start.elapsed().saturating_sub(copying);
         if self.reader.under_way() > 0 {
             self.lost = Some(Arc::clone(memory));
         }

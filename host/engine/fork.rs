@@ -48,7 +48,7 @@ impl Engine {
         to_generation: &[i32],
     ) -> Result<()> {
         self.resources.check_process()?;
-        self.begin();
+        self.start()?;
         let config = &self.resources.config;
         rows::index("state", from, config.states)?;
         check::fork_targets(&mut self.named, from, to, to_generation)?;

@@ -14,7 +14,7 @@
 use crate::batch::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::{Failure, Plan};
-use crate::{Result, ensure, invalid, reserve};
+use crate::{Error, Result, ensure, invalid, reserve};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -28,6 +28,16 @@ struct Latest {
     first: u64,
     /// The last request of which a row was not whole.
     lost: Lost,
+}
+
+/// What came after a plan of a state.
+pub(super) enum After {
+    /// No plan.
+    Nothing,
+    /// This plan, which needs the rows of all plans before it since the state was cold.
+    Plan(u64),
+    /// The state was emptied.
+    Cold,
 }
 
 /// A request of which a row was not whole.
@@ -85,28 +95,81 @@ impl TransferOrder {
         if latest.generation == generation { latest.number } else { 0 }
     }
 
-    /// Checks that a layer holds the rows that a plan requires of it.
-    fn check_holds(&self, number: u64, layer: usize, state: usize, required: u64) -> Result<()> {
-        ensure!(self.holds[layer * self.states + state] >= required, "plan number" is number, but
-            "layer {layer} lacks the rows of plan {required} for state {state}";
-            "plan once per indexer, transfer per layer: transfer that one first, or give the request \
-             a new generation");
+    /// Returns whether a plan in a generation empties a state.
+    pub fn empties(&self, indexer: usize, state: usize, generation: i32) -> bool {
+        self.latest[indexer * self.states + state].generation != generation
+    }
+
+    /// Returns the error of a plan that needs the rows of an older one. It names every layer and state of
+    /// these that lacks them.
+    fn lacks(
+        &self,
+        (number, required): (u64, u64),
+        layers: impl Iterator<Item = usize> + Clone,
+        states: impl Iterator<Item = usize> + Clone,
+    ) -> Error {
+        let lacks = |layer, state| self.holds[layer * self.states + state] < required;
+        let lacking = layers.clone().filter(|&l| states.clone().any(|state| lacks(l, state)));
+        let of_states = states.clone().filter(|&s| layers.clone().any(|layer| lacks(layer, s)));
+        let (lacking, mut of_states): (Vec<_>, Vec<_>) = (lacking.collect(), of_states.collect());
+        of_states.sort_unstable();
+        invalid!("plan number" is number, but
+            "layers {:?} lack the rows of plan {required} for states {:?}", lacking, of_states;
+            "plan once per indexer, transfer per layer: transfer that one first, or give the requests \
+             a new generation")
+    }
+
+    /// Checks that layers hold the rows that a plan requires of them, of each state with a number.
+    fn check_holds(
+        &self,
+        number: u64,
+        layers: &[usize],
+        indexers: &Indexers,
+        required: impl Iterator<Item = (usize, u64)> + Clone,
+    ) -> Result<()> {
+        for &layer in layers {
+            for (state, needed) in required.clone() {
+                if self.holds[layer * self.states + state] < needed {
+                    let same = required.filter(move |&(_, other)| other == needed);
+                    let all =
+                        indexers.layers_of(indexers.of(layer), self.holds.len() / self.states);
+                    return Err(self.lacks((number, needed), all, same.map(|(state, _)| state)));
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Checks that a batch may be transferred to a layer as soon as it is planned.
-    pub fn check_next(&self, batch: &Batch<'_>, layer: usize) -> Result<()> {
-        for (request, state) in named(batch.state) {
-            let required = self.required(batch.indexer, state, batch.generation[request]);
-            self.check_holds(self.plans + 1, layer, state, required)?;
-        }
-        Ok(())
+    /// Checks that a batch may be transferred to layers as soon as it is planned. The plans in `gone` that no
+    /// newer plan needs are discarded before.
+    pub fn check_next<'a>(
+        &self,
+        batch: &Batch<'_>,
+        layers: &[usize],
+        indexers: &Indexers,
+        gone: impl Iterator<Item = &'a Plan> + Clone,
+    ) -> Result<()> {
+        let required = named(batch.state).map(|(request, state)| {
+            let latest = self.latest[batch.indexer * self.states + state];
+            let mut number = self.required(batch.indexer, state, batch.generation[request]);
+            let mut last = latest.last;
+            let newest = |last| {
+                let mut same = gone.clone().filter(move |plan| plan.number == last);
+                same.find_map(|plan| Some((plan, plan.request_of(state)?)))
+            };
+            while let Some((plan, request)) = newest(last) {
+                number = number.min(plan.required[request]);
+                last = plan.previous[request];
+            }
+            (state, number)
+        });
+        self.check_holds(self.plans + 1, layers, indexers, required)
     }
 
     /// Gives a new plan its number and notes it as the last plan of its states.
     pub fn planned(&mut self, batch: &Batch<'_>, plan: &mut Plan) {
         self.plans += 1;
-        plan.number = self.plans;
+        plan.set_number(self.plans);
         for (request, state) in named(batch.state) {
             let generation = batch.generation[request];
             plan.required[request] = self.required(batch.indexer, state, generation);
@@ -137,16 +200,40 @@ impl TransferOrder {
         Ok(())
     }
 
-    /// Forgets a plan that `check_last` accepted: the plans before it are the last ones of its
-    /// states.
-    pub fn discarded(&mut self, plan: &Plan) {
+    /// Returns what came after a plan of a state.
+    pub fn after(&self, plan: &Plan, request: usize, state: usize) -> After {
+        let latest = self.latest[plan.indexer * self.states + state];
+        match latest.last {
+            _ if latest.first != plan.first[request] => After::Cold,
+            last if last == plan.number => After::Nothing,
+            last => After::Plan(last),
+        }
+    }
+
+    /// Checks that no newer plan needs the rows that a plan missed, which no layer has, so that another batch
+    /// may be planned into it. The states in `cold` are going to be emptied.
+    pub fn check_overwritten(&self, plan: &Plan, cold: &[bool]) -> Result<()> {
         for (request, state) in named(&plan.state[..plan.requests]) {
-            let latest = &mut self.latest[plan.indexer * self.states + state];
-            if latest.last == plan.number {
-                // The number may be lower already, if a newer plan that was discarded started cold.
-                latest.number = latest.number.min(plan.required[request]);
-                latest.last = plan.previous[request];
+            if plan.missed(request)
+                && !cold[state]
+                && let After::Plan(last) = self.after(plan, request, state)
+            {
+                return Err(invalid!("plan number" is plan.number, but
+                    "no layer has its rows, and plan {last} of state {state} came after it";
+                    "transfer it before another batch is planned into it, discard the newest plan first, or \
+                     give the request a new generation"));
             }
+        }
+        Ok(())
+    }
+
+    /// Forgets a plan of a state: if it was the last one, the plans before it are.
+    pub fn discarded(&mut self, plan: &Plan, request: usize, state: usize) {
+        let latest = &mut self.latest[plan.indexer * self.states + state];
+        if latest.last == plan.number {
+            // The number may be lower already, if a newer plan that was discarded started cold.
+            latest.number = latest.number.min(plan.required[request]);
+            latest.last = plan.previous[request];
         }
     }
 
@@ -154,7 +241,7 @@ impl TransferOrder {
     pub fn check_complete(&self, state: usize, generation: i32, indexers: &Indexers) -> Result<()> {
         for layer in 0..self.holds.len() / self.states {
             let required = self.required(indexers.of(layer), state, generation);
-            self.check_holds(self.plans + 1, layer, state, required)?;
+            self.check_holds(self.plans + 1, &[layer], indexers, [(state, required)].into_iter())?;
         }
         Ok(())
     }
@@ -197,17 +284,20 @@ impl TransferOrder {
         current
     }
 
-    /// Checks that a plan may be transferred to a layer.
-    pub fn check(&self, plan: &Plan, layer: usize) -> Result<()> {
+    /// Checks that a plan may be transferred to layers.
+    pub fn check(&self, plan: &Plan, layers: &[usize], indexers: &Indexers) -> Result<()> {
         let named = named(&plan.state[..plan.requests]);
-        for (request, state) in named.filter(|&(request, _)| !plan.failed(request)) {
+        let named = named.filter(|&(request, _)| !plan.failed(request));
+        for (&layer, (_, state)) in
+            layers.iter().flat_map(|layer| named.clone().map(move |of| (layer, of)))
+        {
             let holds = self.holds[layer * self.states + state];
             ensure!(holds <= plan.number, "plan number" is plan.number, but
                 "layer {layer} has the rows of plan {holds} for state {state} already";
                 "transfer plans of one state in the order in which they were planned");
-            self.check_holds(plan.number, layer, state, plan.required[request])?;
         }
-        Ok(())
+        let required = named.map(|(request, state)| (state, plan.required[request]));
+        self.check_holds(plan.number, layers, indexers, required)
     }
 
     /// Notes that a plan was transferred to a layer.

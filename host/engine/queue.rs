@@ -153,7 +153,7 @@ impl Engine {
     unsafe fn enqueue(&mut self, step: &QueuedStep, stream: RawStream) -> Result<()> {
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, step, stream)? };
-        self.counters.total.queued += 1;
+        self.counters.live.queued.add(1);
         Ok(())
     }
 
@@ -178,6 +178,7 @@ impl Engine {
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = of_layer(&[layer], fresh, 0);
         let step = QueuedStep { kind, batch, out, layer, fresh };
+        self.start_plan(None, plan, &[])?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         let queued = unsafe { self.enqueue(&step, stream) };
         // A refused call has queued nothing, while a part of a failed one may be in the stream.
@@ -185,9 +186,10 @@ impl Engine {
             // The host does not see what a stream plans.
             plan.clear();
             self.order.forget();
+            self.counters.live.planned_in_a_stream();
         }
         queued?;
-        plan.queued = Some(step.batch);
+        plan.queue(step.batch);
         Ok(())
     }
 }

@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::slice;
 
-use avsg_device::memory::{find_ids, invalidate_ids, invalidate_slots};
+use avsg_device::memory::{find_ids, invalidate_ids};
 use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
-use crate::batch::named;
 use crate::plan::Plan;
 use crate::{Error, Result, ensure, reserve, rows};
 
@@ -64,6 +63,8 @@ impl Engine {
         let config = &self.resources.config;
         rows::index("state", state, config.states)?;
         check::id_range(&ids)?;
+        self.start()?;
+        let config = &self.resources.config;
         let mut emptied = 0;
         if !self.device.wait_for_tables()? {
             return Ok(emptied);
@@ -75,6 +76,7 @@ impl Engine {
                 emptied += slots;
                 slots > 0
             })?;
+            self.counters.emptied_slots(table, &mut *self.device, &self.resources);
         }
         Ok(emptied)
     }
@@ -105,8 +107,7 @@ impl Engine {
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
         check::batch(&self.resources, &mut self.named, &first, plan)?;
-        self.begin();
-        layers.iter().try_for_each(|&layer| self.order.check_next(&first, layer))?;
+        self.start_plan(Some(&first), plan, &layers)?;
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
             self.plan(&load.batch(ids), plan)?;
@@ -156,6 +157,8 @@ impl Engine {
         ensure!(bits.len() >= words, "words of bits" is bits.len(), but
             "{} ids need {words}", ids.len(); "pass a bit for each id, 64 in a word");
         bits.fill(0);
+        self.start()?;
+        let config = &self.resources.config;
         if !self.device.wait_for_tables()? {
             return Ok(0);
         }
@@ -167,42 +170,5 @@ impl Engine {
             });
         }
         Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
-    }
-
-    /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
-    /// example because its drafts were abandoned: forgets the slots of the ids that it missed, so
-    /// that the next plan misses them again, and clears the plan. Other ids keep their slots, and
-    /// ids that the plan evicted or invalidated stay forgotten. Lifetimes stay as the plan left them.
-    ///
-    /// On an Ascend device the call waits as [`Self::invalidate`] does.
-    ///
-    /// # Errors
-    /// If the plan belongs to another engine, holds no batch, was planned in a caller's stream, or
-    /// missed a row of a state that was planned again or emptied since; nothing is changed then. If a call of
-    /// the runtime fails, the next plan may start every table cold.
-    pub fn discard(&mut self, plan: &mut Plan) -> Result<()> {
-        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
-            "the host does not see what it missed";
-            "transfer it, or give its requests a new generation");
-        check::plan(&self.resources, plan)?;
-        self.begin();
-        self.order.leave_out_lost(plan);
-        self.order.check_last(plan)?;
-        if plan.total_misses() > 0 {
-            self.device.wait_for_tables()?;
-        }
-        let config = &self.resources.config;
-        let named = named(&plan.state[..plan.requests]);
-        for (request, state) in named.filter(|&(request, _)| plan.missed(request)) {
-            let misses = plan.misses(request);
-            let table = config.table(plan.indexer, state);
-            self.device.edit_table(&self.resources, table, &mut |words| {
-                invalidate_slots(&config.params, words, misses.id, misses.slot);
-                true
-            })?;
-        }
-        self.order.discarded(plan);
-        plan.clear();
-        Ok(())
     }
 }

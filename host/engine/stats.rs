@@ -1,13 +1,19 @@
 //! Counters and times of an engine's calls.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use avsg_device::state::header;
+
+use crate::backend::Device;
 use crate::batch::{Batch, named};
 use crate::plan::Plan;
-use crate::{Result, reserve};
+use crate::resources::Resources;
+use crate::{Result, reserve, rows};
 
 /// What an engine has done since it was made. Every number only grows, so that the difference of two
-/// readings describes the calls between them.
+/// readings describes the calls between them. While a call runs, numbers may be of different instants.
 ///
 /// The host does not see what a caller's stream plans and copies: of such calls only
 /// [`Self::queued`] is counted. A load counts as its plans and transfers. Times are those of the
@@ -42,11 +48,108 @@ pub struct Stats {
     pub step_time: Duration,
     /// Time in appends.
     pub append_time: Duration,
+    /// The part of `transfer_time` in which nothing was done but to wait for reads of a file, and that of
+    /// transfers that failed. Without io_uring it includes the copies of the rows that were read.
+    pub read_wait: Duration,
 }
 
-/// The counters of an engine, and what counting evictions takes.
+/// A number that one thread raises.
+#[derive(Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, n: usize) {
+        self.0.store(self.get() + n as u64, Ordering::Relaxed);
+    }
+
+    /// Adds nanoseconds, which fit for centuries.
+    pub fn add_time(&self, time: Duration) {
+        self.add(time.as_nanos() as usize);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.get())
+    }
+}
+
+/// The numbers that an engine's calls raise while other threads read them: those of [`Stats`].
+#[derive(Default)]
+pub(super) struct Live {
+    plans: Counter,
+    pub transfers: Counter,
+    appends: Counter,
+    pub queued: Counter,
+    hits: Counter,
+    misses: Counter,
+    evictions: Counter,
+    pub transferred_bytes: Counter,
+    appended_bytes: Counter,
+    plan_time: Counter,
+    pub transfer_time: Counter,
+    step_time: Counter,
+    append_time: Counter,
+    pub read_wait: Counter,
+    /// `[tables]`, the slots in use.
+    used: Box<[AtomicU32]>,
+    states: usize,
+    /// Whether a stream has planned, so that the slots in use are not known.
+    in_streams: AtomicBool,
+}
+
+impl Live {
+    pub fn planned_in_a_stream(&self) {
+        self.in_streams.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What reads an engine's counters. Reading never waits and delays no call of the engine.
+#[derive(Clone)]
+pub struct StatsReader(pub(super) Arc<Live>);
+
+impl StatsReader {
+    /// Returns the counters and times of the calls so far.
+    pub fn stats(&self) -> Stats {
+        let live = &*self.0;
+        Stats {
+            plans: live.plans.get(),
+            transfers: live.transfers.get(),
+            appends: live.appends.get(),
+            queued: live.queued.get(),
+            hits: live.hits.get(),
+            misses: live.misses.get(),
+            evictions: live.evictions.get(),
+            transferred_bytes: live.transferred_bytes.get(),
+            appended_bytes: live.appended_bytes.get(),
+            plan_time: live.plan_time.time(),
+            transfer_time: live.transfer_time.time(),
+            step_time: live.step_time.time(),
+            append_time: live.append_time.time(),
+            read_wait: live.read_wait.time(),
+        }
+    }
+
+    /// Returns the number of slots in use of each state for an indexer: exact on the CPU, while an Ascend
+    /// device may have less, because the host does not see which slots `stable_len`, a discard or an
+    /// invalidation emptied. `None` once a stream has planned, because the host does not see which states.
+    ///
+    /// # Errors
+    /// If there is no such indexer.
+    pub fn used_slots(&self, indexer: usize) -> Result<impl Iterator<Item = Option<usize>> + '_> {
+        let Live { used, states, in_streams, .. } = &*self.0;
+        rows::index("indexer", indexer, used.len() / states)?;
+        let known = !in_streams.load(Ordering::Relaxed);
+        let used = used[indexer * states..][..*states].iter();
+        Ok(used.map(move |n| known.then(|| n.load(Ordering::Relaxed) as usize)))
+    }
+}
+
+/// The counters of an engine, and what counting evictions and slots in use takes.
 pub(super) struct Counters {
-    pub total: Stats,
+    pub live: Arc<Live>,
     /// `[tables]`.
     tables: Box<[TableUse]>,
     /// `[tables, words]`, one bit for each slot that no id was given since the table was empty.
@@ -60,23 +163,31 @@ pub(super) struct Counters {
 struct TableUse {
     generation: i32,
     /// Number of slots that no id was given since the table was empty.
-    unused: usize,
+    unused: u32,
+    /// The largest `seq_len` since then, which all ids are below.
+    longest: i32,
+    /// Whether some slot that an id was given may be empty.
+    holes: bool,
 }
 
 impl Counters {
     pub fn new(indexers: usize, states: usize, slots: usize) -> Result<Self> {
         const WHAT: &str = "counters";
         let (count, words) = (indexers.saturating_mul(states), slots.div_ceil(64));
-        let empty = TableUse { generation: 0, unused: slots };
+        let unused = slots as u32;
+        let empty = TableUse { generation: 0, unused, longest: 0, holes: false };
+        let used = reserve::defaults(WHAT, count)?.into();
         let tables = reserve::filled(WHAT, count, empty)?.into();
         let unused = reserve::filled(WHAT, count.saturating_mul(words), u64::MAX)?.into();
-        Ok(Self { total: Stats::default(), tables, unused, slots, states })
+        let live = Arc::new(Live { used, states, ..Live::default() });
+        Ok(Self { live, tables, unused, slots, states })
     }
 
     /// Notes that every table is empty.
     pub fn emptied(&mut self) {
-        self.tables.iter_mut().for_each(|table| table.unused = self.slots);
-        self.unused.fill(u64::MAX);
+        for table in 0..self.tables.len() {
+            self.begin(table, self.tables[table].generation);
+        }
     }
 
     /// Notes that the table of a state is empty.
@@ -88,8 +199,10 @@ impl Counters {
     /// Notes that a table has a new generation and no used slot.
     fn begin(&mut self, table: usize, generation: i32) {
         let words = self.slots.div_ceil(64);
-        self.tables[table] = TableUse { generation, unused: self.slots };
+        let unused = self.slots as u32;
+        self.tables[table] = TableUse { generation, unused, longest: 0, holes: false };
         self.unused[table * words..][..words].fill(u64::MAX);
+        self.live.used[table].store(0, Ordering::Relaxed);
     }
 
     /// Notes that the tables of a state became copies of those of another one, as far as these are of
@@ -100,20 +213,47 @@ impl Counters {
             let (from, to) = (first + from, first + to);
             self.begin(to, generation);
             if self.tables[from].generation == expected {
-                self.tables[to].unused = self.tables[from].unused;
+                self.tables[to] = TableUse { generation, ..self.tables[from] };
+                let used = self.live.used[from].load(Ordering::Relaxed);
+                self.live.used[to].store(used, Ordering::Relaxed);
                 self.unused.copy_within(from * words..(from + 1) * words, to * words);
             }
         }
     }
 
+    /// Notes that some slots of a table were emptied.
+    pub fn emptied_slots(&mut self, table: usize, device: &mut dyn Device, resources: &Resources) {
+        self.tables[table].holes = true;
+        self.count_used(table, device, resources);
+    }
+
+    /// Counts the slots in use of a table. The host reads the table only if it must and the device is the CPU.
+    fn count_used(&mut self, index: usize, device: &mut dyn Device, resources: &Resources) {
+        let table = &mut self.tables[index];
+        let slots = self.slots as u32;
+        let mut used = slots - table.unused;
+        if table.holes
+            && device.cpu().is_some()
+            && let Ok(words) = device.read_table(resources, index)
+        {
+            let empty: i32 = words[header::WORDS..][..self.slots].iter().map(|id| id >> 31).sum();
+            let in_use = slots - empty.unsigned_abs();
+            (table.holes, used) = (in_use < used, in_use);
+        }
+        self.live.used[index].store(used, Ordering::Relaxed);
+    }
+
     /// Counts a planned batch.
-    pub fn planned(&mut self, batch: &Batch<'_>, plan: &Plan) {
-        let selected: u64 = plan.valid().iter().map(|&n| n as u64).sum();
-        let misses = plan.total_misses() as u64;
-        self.total.plans += 1;
-        self.total.misses += misses;
-        self.total.hits += selected - misses;
-        self.total.evictions += misses;
+    pub fn planned(
+        &mut self,
+        batch: &Batch<'_>,
+        plan: &Plan,
+        device: &mut dyn Device,
+        resources: &Resources,
+    ) {
+        let selected: usize = plan.valid().iter().map(|&n| n as usize).sum();
+        let misses = plan.total_misses();
+        let mut first_uses = 0;
         let words = self.slots.div_ceil(64);
         for (request, state) in named(batch.state) {
             let index = batch.indexer * self.states + state;
@@ -121,35 +261,42 @@ impl Counters {
                 self.begin(index, batch.generation[request]);
             }
             let (table, bits) = (&mut self.tables[index], &mut self.unused[index * words..]);
+            table.holes |= (0..table.longest).contains(&batch.stable_len[request]);
+            table.longest = table.longest.max(batch.seq_len[request]);
             // Most tables are full, and then every miss takes a used slot.
-            if table.unused == 0 {
-                continue;
+            if table.unused > 0 {
+                for &slot in plan.misses(request).slot {
+                    let (word, bit) = (slot as usize / 64, slot as usize % 64);
+                    let first = (bits[word] >> bit & 1) as u32;
+                    bits[word] &= !(1 << bit);
+                    table.unused -= first;
+                    first_uses += first;
+                }
             }
-            for &slot in plan.misses(request).slot {
-                let (word, bit) = (slot as usize / 64, slot as usize % 64);
-                let first = bits[word] >> bit & 1;
-                bits[word] &= !(1 << bit);
-                table.unused -= first as usize;
-                self.total.evictions -= first;
-            }
+            self.count_used(index, device, resources);
         }
+        let live = &self.live;
+        live.plans.add(1);
+        live.misses.add(misses);
+        live.hits.add(selected - misses);
+        live.evictions.add(misses - first_uses as usize);
     }
 
     /// Counts an append of `bytes` bytes to some layers.
     pub fn appended(&mut self, time: Duration, layers: usize, bytes: usize) {
-        self.total.appends += layers as u64;
-        self.total.append_time += time;
-        self.total.appended_bytes += bytes as u64;
+        self.live.appends.add(layers);
+        self.live.append_time.add_time(time);
+        self.live.appended_bytes.add(bytes);
     }
 
     /// Adds the time of a step; `plan` is the part of it in Stage One, if the device knows it.
     pub fn stepped(&mut self, time: Duration, plan: Option<Duration>) {
         match plan {
             Some(plan) => {
-                self.total.plan_time += plan;
-                self.total.transfer_time += time.saturating_sub(plan);
+                self.live.plan_time.add_time(plan);
+                self.live.transfer_time.add_time(time.saturating_sub(plan));
             }
-            None => self.total.step_time += time,
+            None => self.live.step_time.add_time(time),
         }
     }
 }

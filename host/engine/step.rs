@@ -11,14 +11,18 @@ use crate::resources::Resources;
 use crate::{Error, Result};
 
 impl Engine {
-    /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`.
+    /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
+    /// discarded first ([`Self::discard`]) if no layer has its rows, for example because an exception came
+    /// before its transfer; an Ascend device waits for that, and else not. A plan that some layer holds is
+    /// overwritten, and then its other layers must not be read before a new generation.
     ///
     /// # Errors
-    /// If the batch or the plan breaks a rule; nothing is changed then. If an Ascend call fails,
-    /// the next plan starts every table cold.
+    /// If the batch or the plan breaks a rule, or the plan holds a batch of which no layer has the rows and
+    /// which a newer plan of a state came after; nothing is changed then. If an Ascend call fails, the next
+    /// plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.begin();
+        self.start_plan(Some(batch), plan, &[])?;
         self.run_plan(batch, plan, Layers::default())
     }
 
@@ -68,7 +72,7 @@ impl Engine {
         check::indexer(&self.resources, layers, plan.indexer)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.leave_out_lost(plan);
-        layers.iter().try_for_each(|&layer| self.order.check(plan, layer))?;
+        self.order.check(plan, layers, &self.resources.config.indexers)?;
         if layers.is_empty() {
             return Ok(());
         }
@@ -93,8 +97,7 @@ impl Engine {
         let (numbers, bytes) = (&[layer], fresh.map(Fresh::bytes));
         check::layers(&self.resources, numbers, batch.tokens(), bytes, may_need_fresh)?;
         check::indexer(&self.resources, numbers, batch.indexer)?;
-        self.begin();
-        self.order.check_next(batch, layer)?;
+        self.start_plan(Some(batch), plan, numbers)?;
         let layers = Layers { numbers, fresh };
         if !self.device.steps_in_one_launch() {
             self.run_plan(batch, plan, Layers::default())?;
@@ -112,16 +115,18 @@ impl Engine {
         let plan_time = self.device.run(&self.resources, &step, plan)?;
         let (time, only) = (start.elapsed(), layers.numbers.is_empty());
         self.counters.stepped(time, if only { Some(time) } else { plan_time });
-        self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
+        self.counters.planned(batch, plan, &mut *self.device, &self.resources);
         Ok(())
     }
 
     /// Runs Stage Two of a checked plan.
     fn run_transfer(&mut self, plan: &mut Plan, layers: Layers<'_>) -> Result<()> {
         let start = Instant::now();
-        self.device.run(&self.resources, &Step { batch: None, layers }, plan)?;
-        self.counters.total.transfer_time += start.elapsed();
+        let done = self.device.run(&self.resources, &Step { batch: None, layers }, plan);
+        self.counters.live.read_wait.add_time(self.device.take_read_wait());
+        done?;
+        self.counters.live.transfer_time.add_time(start.elapsed());
         self.transferred(plan, layers.numbers);
         self.lose_failed(plan)
     }
@@ -158,12 +163,13 @@ impl Engine {
     }
 
     /// Notes that layers hold the rows of a plan.
-    fn transferred(&mut self, plan: &Plan, layers: &[usize]) {
+    fn transferred(&mut self, plan: &mut Plan, layers: &[usize]) {
+        plan.held = true;
         let served = (0..plan.requests).filter(|&request| plan.missed(request));
         let rows: usize = served.map(|request| plan.places(request).len()).sum();
         let bytes = rows * self.resources.pool.format().bytes();
-        self.counters.total.transfers += layers.len() as u64;
-        self.counters.total.transferred_bytes += (bytes * layers.len()) as u64;
+        self.counters.live.transfers.add(layers.len());
+        self.counters.live.transferred_bytes.add(bytes * layers.len());
         layers.iter().for_each(|&layer| self.order.transferred(plan, layer));
     }
 

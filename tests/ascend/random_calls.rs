@@ -29,8 +29,9 @@ const OF_LAYER: [usize; 3] = [0, 1, 1];
 const PLANS: usize = 4;
 
 /// The reasons for which calls are refused.
-const REFUSALS: [&str; 6] = [
-    "lacks the rows of plan",
+const REFUSALS: [&str; 7] = [
+    "no layer has its rows, and plan",
+    "lack the rows of plan",
     "has the rows of plan",
     "no batch was planned into it",
     "the plan is of indexer",
@@ -38,12 +39,13 @@ const REFUSALS: [&str; 6] = [
     "a state is copied to another one",
 ];
 /// How many calls of each kind are permitted at least.
-const LEAST_PERMITTED: [(&str, i32); 8] = [
+const LEAST_PERMITTED: [(&str, i32); 9] = [
     ("Plan", 800),
     ("Step", 350),
     ("Transfer", 120),
     ("TransferLayers", 50),
-    ("Discard", 240),
+    ("Discard", 120),
+    ("Drop", 150),
     ("Fork", 10),
     ("Load", 50),
     ("Rewrite", 90),
@@ -58,6 +60,8 @@ enum Call {
     /// Transfers a plan to every layer of its indexer in one call.
     TransferLayers(usize),
     Discard(usize),
+    /// Drops a plan, whatever it holds.
+    Drop(usize),
     /// From a state in a generation to other states in other generations.
     Fork(usize, i32, Vec<i32>, Vec<i32>),
     /// Loads ids for an indexer, with the plan of this number.
@@ -71,6 +75,10 @@ struct Caller<'a> {
     engine: &'a mut Engine,
     plans: [Plan; PLANS],
     batches: [OwnedBatch; PLANS],
+    /// Whether some layer holds each plan.
+    held: [bool; PLANS],
+    /// Whether a batch that is overwritten is discarded by a call, which is to change nothing else.
+    discards: bool,
     /// How often each row was rewritten, times 16.
     versions: Vec<u32>,
 }
@@ -79,7 +87,7 @@ impl<'a> Caller<'a> {
     fn new(engine: &'a mut Engine) -> Self {
         let (batches, versions) = (Default::default(), vec![0; engine.pool().rows()]);
         let plans = [(); PLANS].map(|()| engine.new_plan(4, 2).unwrap());
-        Self { engine, plans, batches, versions }
+        Self { engine, plans, batches, held: [true; PLANS], discards: false, versions }
     }
 
     /// Returns the layers of the indexer of a plan.
@@ -95,19 +103,27 @@ impl<'a> Caller<'a> {
             Call::Plan(at, owned) => {
                 engine.plan(&owned.batch(), &mut self.plans[*at])?;
                 self.batches[*at] = owned.clone();
+                self.held[*at] = false;
             }
             Call::Step(at, owned, layer) => {
                 engine.step(&owned.batch(), &mut self.plans[*at], *layer, None)?;
                 self.batches[*at] = owned.clone();
+                self.held[*at] = true;
             }
-            Call::Transfer(at, layer) => engine.transfer(&mut self.plans[*at], *layer, None)?,
+            Call::Transfer(at, layer) => {
+                engine.transfer(&mut self.plans[*at], *layer, None)?;
+                self.held[*at] = true;
+            }
             Call::TransferLayers(at) => {
                 let layers = self.layers_of(*at);
                 self.engine.transfer_layers(&mut self.plans[*at], &layers, None)?;
+                self.held[*at] = true;
             }
+            Call::Drop(at) => self.renew(*at),
             Call::Discard(at) => {
                 engine.discard(&mut self.plans[*at])?;
                 self.batches[*at] = OwnedBatch::default();
+                self.held[*at] = true;
             }
             Call::Fork(from, old, to, new) => engine.fork_to(*from, *old, to, new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
@@ -116,6 +132,7 @@ impl<'a> Caller<'a> {
                 let load = Load { indexer, state, generation, seq_len, ids, block_table };
                 let loaded = engine.load(&load, &mut self.plans[*at])?;
                 self.batches[*at] = OwnedBatch::default();
+                self.held[*at] = true;
                 return Ok(loaded);
             }
             Call::Rewrite(ids) => return self.rewrite(ids.clone()),
@@ -123,7 +140,12 @@ impl<'a> Caller<'a> {
         Ok(0)
     }
 
-    /// Plans from before are not used again, because a hit of theirs may be a row of the old version.
+    /// Makes a plan anew.
+    fn renew(&mut self, at: usize) {
+        self.plans[at] = self.engine.new_plan(4, 2).unwrap();
+        (self.batches[at], self.held[at]) = (OwnedBatch::default(), true);
+    }
+
     fn rewrite(&mut self, ids: Range<i32>) -> Result<usize> {
         let mut bytes = vec![0; self.engine.pool().format().bytes()];
         for id in ids.clone() {
@@ -133,8 +155,6 @@ impl<'a> Caller<'a> {
                 self.engine.pool().write_row(layer, id as usize, &bytes)?;
             }
         }
-        self.plans = [(); PLANS].map(|()| self.engine.new_plan(4, 2).unwrap());
-        self.batches = Default::default();
         (0..STATES).map(|state| self.engine.invalidate(state, ids.clone())).sum()
     }
 
@@ -149,8 +169,27 @@ impl<'a> Caller<'a> {
 /// layers hold the rows of the plans that they get, that what a state held before is hit, that a plan changes the
 /// tables of its indexer only, and that a refused call leaves all tables as they are.
 fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
+    if let Call::Rewrite(_) = call {
+        // Plans from before are not used again, because a hit of theirs may be a row of the old version.
+        (0..PLANS).for_each(|at| caller.renew(at));
+    }
+    // What is overwritten and no layer holds may be held before, and is not hit.
+    let mut overwrites = match call {
+        Call::Plan(at, _) | Call::Step(at, ..) | Call::Load(at, ..) => !caller.held[*at],
+        _ => false,
+    };
+    let counts = !overwrites;
+    if let Call::Plan(at, _) = call
+        && caller.discards
+        && overwrites
+        && caller.engine.discard(&mut caller.plans[*at]).is_ok()
+    {
+        (caller.held[*at], overwrites) = (true, false);
+    }
     let held = match call {
-        Call::Plan(_, owned) | Call::Step(_, owned, _) => Some(Held::before(caller.engine, owned)),
+        Call::Plan(_, owned) | Call::Step(_, owned, _) if !overwrites => {
+            Some(Held::before(caller.engine, owned))
+        }
         _ => None,
     };
     let before = tables(caller);
@@ -170,9 +209,11 @@ fn run(caller: &mut Caller<'_>, call: &Call) -> Result<usize> {
         }
     };
     let other = (1 - caller.plans[at].indexer()) * STATES;
-    assert!(tables(caller)[other..][..STATES] == before[other..][..STATES], "{call:?}");
+    let unchanged = tables(caller)[other..][..STATES] == before[other..][..STATES];
+    assert!(unchanged || overwrites, "{call:?}");
     let (plan, owned) = (&caller.plans[at], &caller.batches[at]);
-    number += held.map_or(0, |held| held.check(plan, owned));
+    let hits = held.map_or(0, |held| held.check(plan, owned));
+    number += if counts { hits } else { 0 };
     for layer in layers {
         let content = |_, id: i32| (id, caller.versions[id as usize] + layer as u32);
         number += exact::check_step(caller.engine, plan, owned, layer, content);
@@ -220,6 +261,21 @@ fn tables(caller: &mut Caller<'_>) -> Vec<Vec<i32>> {
     all.map(|(n, state)| caller.engine.read_table(n, state).unwrap().to_vec()).collect()
 }
 
+/// Checks the slots in use that engines tell. A device does not see which ones a discard or an invalidation emptied.
+fn check_used_slots(callers: &[Caller<'_>; 3], tables: &[Vec<i32>]) {
+    let [cpu, file, ascend] = callers.each_ref().map(|caller| {
+        let reader = caller.engine.stats_reader();
+        let of =
+            |indexer| reader.used_slots(indexer).unwrap().map(Option::unwrap).collect::<Vec<_>>();
+        [of(0), of(1)].concat()
+    });
+    let slots = callers[0].engine.config().params.slots as usize;
+    let ids = tables.iter().map(|table| &table[header::WORDS..][..slots]);
+    let used = ids.map(|ids| ids.iter().filter(|&&id| id >= 0).count());
+    assert!(used.eq(cpu.iter().copied()) && cpu == file, "{cpu:?}, {file:?}");
+    assert!(cpu.iter().zip(&ascend).all(|(exact, most)| exact <= most), "{cpu:?}, {ascend:?}");
+}
+
 fn draw(rng: &mut SplitMix64) -> Call {
     let (at, layer, indexer) = (rng.below(PLANS), rng.below(OF_LAYER.len()), rng.below(2));
     let states = [rng.below(STATES), rng.below(STATES)];
@@ -239,7 +295,8 @@ fn draw(rng: &mut SplitMix64) -> Call {
         9..18 => Call::Step(at, OwnedBatch { indexer: OF_LAYER[layer], ..owned }, layer),
         18..28 => Call::Transfer(at, layer),
         28..32 => Call::TransferLayers(at),
-        32..37 => Call::Discard(at),
+        32..35 => Call::Discard(at),
+        35..37 => Call::Drop(at),
         37 => Call::Fork(states[0], generations[0], vec![states[1] as i32], vec![generations[1]]),
         40 => {
             let others = (0..STATES).filter(|&state| state != states[0]).map(|state| state as i32);
@@ -287,6 +344,7 @@ fn engines_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
         let mut file = Engine::new(config.clone(), pool_in_file(&indexers)).unwrap();
         on_ascend(&config, pool, |engine, _, _| {
             let mut callers = [&mut cpu, &mut file, engine].map(Caller::new);
+            callers[1].discards = true;
             for n in 0..1400 {
                 let call = draw(&mut rng);
                 let [cpu, file, ascend] = callers
@@ -311,6 +369,7 @@ fn engines_permit_and_refuse_the_same_calls_and_every_transfer_is_exact() {
                 }
                 let [cpu, file, ascend] = callers.each_mut().map(tables);
                 assert!(cpu == file && cpu == ascend, "tables after call {n}: {call:?}");
+                check_used_slots(&callers, &cpu);
             }
             let [cpu, file, ascend] = callers.each_ref().map(|caller| {
                 let stats = caller.engine.stats();

@@ -211,7 +211,10 @@ fn forks_that_cannot_be_exact_are_refused() {
         let owned = selection(1, [0, 1], &ids(3));
         engine.plan(&owned.batch(), &mut plan).unwrap();
         engine.transfer(&mut plan, 1, None).unwrap();
-        expect_refusal(engine.fork(0, 1, 2, 1), &["layer 2 lacks the rows of plan 1 for state 0"]);
+        expect_refusal(
+            engine.fork(0, 1, 2, 1),
+            &["layers [2] lack the rows of plan 1 for states [0]"],
+        );
         // In a generation that has no plan nothing is due.
         engine.fork(0, 2, 2, 3).unwrap();
         engine.transfer(&mut plan, 2, None).unwrap();

@@ -214,7 +214,7 @@ fn a_list_of_layers_with_a_mistake_is_refused_and_nothing_is_copied() {
         (&[0, 2], &segments, "layer is 2, but there are 2"),
         (&[0, 1], &segments[1..], "fresh segments is 3, but a row has 2, in each of 2 layers"),
         (&[0, 1], &short, "fresh bytes is 48, but layer 1: 4 rows of stride 16 need 64"),
-        (&[0, 1], &segments, "layer 1 lacks the rows of plan 1 for state 1"),
+        (&[0, 1], &segments, "layers [1] lack the rows of plan 1 for states [0, 1]"),
     ];
     for (at, (list, segments, part)) in cases.into_iter().enumerate() {
         let fresh = Fresh { segments };

@@ -21,7 +21,7 @@ const CHUNKS: usize = 4096;
 /// and a plan.
 fn allowed() -> usize {
     let lists = size_of::<usize>();
-    let table = 64 + SLOTS / 8;
+    let table = 68 + SLOTS / 8;
     128 * CHUNKS
         + STATES * (1 + 8 * LAYERS + table * LAYERS)
         + LAYERS * (32 + 2 * 8 + lists)

@@ -64,6 +64,7 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
                 avsg_engine_fork(engine, 0, 1, &1, &9, 1),
                 avsg_engine_discard(engine, plan),
                 avsg_engine_get_stats(engine, &mut sized()),
+                avsg_engine_get_used_slots(engine, 0, [0; 8].as_mut_ptr(), 8),
                 avsg_plan_create(engine, 4, 2, &mut null_mut()),
                 avsg_plan_get_counters(plan, &mut sized()),
                 avsg_pool_write_row(pool, 0, 3, bytes.as_ptr().cast(), ROW),

@@ -61,20 +61,22 @@ fn check_steps(handles: Handles) -> avsg_engine_info {
 }
 
 /// Asserts that calls on an engine and a plan are refused during a step with them, but for those that give
-/// what never changes.
+/// what never changes, and counters.
 fn expect_busy(engine: *mut avsg_engine, plan: *mut avsg_plan) {
     // SAFETY: handles are looked up, and structs have their `size` set.
     let statuses = unsafe {
         ok(avsg_engine_get_info(engine, &mut sized()));
         ok(avsg_engine_get_buffer(engine, 0, 0, &mut sized()));
         ok(avsg_plan_get_arrays(plan, HOST, &mut sized()));
+        ok(avsg_engine_get_stats(engine, &mut sized()));
+        ok(avsg_engine_get_used_slots(engine, 0, [0; 8].as_mut_ptr(), 8));
+        let counters = filled(|to| avsg_plan_get_counters(plan, to));
+        assert_eq!(counters.number, 0, "a batch is planned into it");
         [
-            avsg_engine_get_stats(engine, &mut sized()),
             avsg_plan_create(engine, 1, 1, &mut null_mut()),
             avsg_engine_invalidate(engine, 0, 0, 1),
             avsg_engine_discard(engine, plan),
             avsg_engine_destroy(engine),
-            avsg_plan_get_counters(plan, &mut sized()),
             avsg_plan_destroy(plan),
         ]
     };

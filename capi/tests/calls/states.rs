@@ -143,3 +143,48 @@ fn a_discarded_plan_is_missed_again_and_counted() {
         handles.destroy();
     });
 }
+
+#[test]
+fn a_plan_that_is_overwritten_or_destroyed_before_its_transfer_blocks_no_state() {
+    each_device(|device| {
+        let mut handles = Handles::on(device);
+        let Handles { engine, plan, .. } = handles;
+        let (first, next) = (Arrays::new(0), Arrays::new(9));
+        // SAFETY: the arrays own what their structs point to, and `other` is a local variable.
+        let plan_into = |plan, arrays: &Arrays| unsafe {
+            avsg_engine_plan(engine, &arrays.batch(), plan, null_mut())
+        };
+        // SAFETY: as above; the list has one element.
+        let transfer = |plan, arrays: &Arrays, layer: usize| unsafe {
+            avsg_engine_transfer(engine, plan, &layer, 1, &arrays.fresh(), null_mut())
+        };
+        let mut other = null_mut();
+        // SAFETY: as above.
+        ok(unsafe { avsg_plan_create(engine, 4, 2, &mut other) });
+        ok(plan_into(plan, &first));
+        ok(plan_into(plan, &next));
+        for layer in 0..2 {
+            ok(transfer(plan, &next, layer));
+            assert_eq!(handles.expect_exact(&next, layer), 4 * K);
+        }
+        // A newer plan needs the rows of the one before, and then neither is lost with the older one.
+        ok(plan_into(plan, &first));
+        ok(plan_into(other, &next));
+        let parts = ["plan number is 3, but no layer has its rows, and plan 4 of state"];
+        expect_error(plan_into(plan, &next), AVSG_INVALID, &parts);
+        ok(avsg_plan_destroy(plan));
+        ok(plan_into(other, &next));
+        handles.plan = other;
+        for layer in 0..2 {
+            ok(transfer(other, &next, layer));
+            assert_eq!(handles.expect_exact(&next, layer), 4 * K);
+        }
+        // What one layer has is not discarded, and the refusal names the other one.
+        ok(plan_into(other, &first));
+        ok(transfer(other, &first, 1));
+        ok(plan_into(other, &next));
+        let parts = ["layers [0] lack the rows of plan 6 for states [0, 1]"];
+        expect_error(transfer(other, &next, 0), AVSG_INVALID, &parts);
+        handles.destroy();
+    });
+}

@@ -59,6 +59,7 @@ fn run(threads: usize, limit: usize) -> (usize, [usize; 13], [usize; 3]) {
     callers.iter().for_each(|p| seen.iter_mut().zip(p.seen).for_each(|(sum, n)| *sum += n));
     let checked = callers.iter().map(|p| p.checked).sum();
     let recovered = callers[0].recovered;
+    let given_up = callers[0].given_up;
     // A destroy of each handle that is left must succeed, or fail because the handle is stale.
     let mut last = RandomCaller { seen, ..RandomCaller::new(&shared, 0, false) };
     for kind in [Kind::Plan, Kind::Workers, Kind::Engine, Kind::Pool] {
@@ -78,9 +79,10 @@ fn run(threads: usize, limit: usize) -> (usize, [usize; 13], [usize; 3]) {
     assert!(mappings_left < mappings + 200, "{mappings_left} mappings after {mappings}");
     println!(
         "{threads} threads, {limit} calls by status: {seen:?}; {checked} rows compared, \
-         {recovered:?} recoveries, {} messages",
+         {recovered:?} recoveries, {given_up:?} plans given up, {} messages",
         random_queries::MESSAGES.load(Ordering::Relaxed)
     );
+    assert!(threads > 1 || !given_up.contains(&0), "{given_up:?} plans given up");
     (checked, seen, recovered)
 }
 

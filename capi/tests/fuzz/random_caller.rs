@@ -32,6 +32,8 @@ pub struct RandomCaller<'a> {
     pub checked: usize,
     /// Plans that needed a row of a file that was never written, by what was done then.
     pub recovered: [usize; 3],
+    /// Plans that were given up otherwise than by a discard: destroyed, overwritten, or both after a newer plan.
+    pub given_up: [usize; 3],
     /// Calls by status.
     pub seen: [usize; 13],
 }
@@ -40,7 +42,17 @@ impl<'a> RandomCaller<'a> {
     /// Returns a thread of a run. The seed decides its calls.
     pub fn new(shared: &'a Shared, seed: u64, verify: bool) -> Self {
         let (random, seen) = (SplitMix64::new(seed), [0; 13]);
-        Self { shared, random, verify, epoch: 1, mistakes: 0, checked: 0, recovered: [0; 3], seen }
+        Self {
+            shared,
+            random,
+            verify,
+            epoch: 1,
+            mistakes: 0,
+            checked: 0,
+            recovered: [0; 3],
+            given_up: [0; 3],
+            seen,
+        }
     }
 
     pub(super) fn word(&mut self) -> u64 {
@@ -265,7 +277,7 @@ impl<'a> RandomCaller<'a> {
                 560..590 => self.load(),
                 590..620 => self.fork(),
                 620..640 => self.rewrite(),
-                640..680 => self.discard(),
+                640..700 => self.give_up(),
                 _ => self.query(),
             }
         }

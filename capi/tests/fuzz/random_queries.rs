@@ -74,6 +74,11 @@ impl RandomCaller<'_> {
                 3 => info!(avsg_plan_get_counters, plan),
                 5 => info!(avsg_engine_get_buffer, engine, layer, segment),
                 16 => info!(avsg_engine_get_stats, engine),
+                23 => {
+                    let (mut used, states) = ([0; 2], self.mostly(2));
+                    let used = self.pointer(&mut used).cast();
+                    avsg_engine_get_used_slots(engine, index % 2, used, states)
+                }
                 7 | 8 => {
                     avsg_pool_get_row(pool, layer, segment, index, self.pointer(&mut null_mut()))
                 }

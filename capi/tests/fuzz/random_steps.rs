@@ -158,7 +158,18 @@ impl RandomCaller<'_> {
     /// Makes a step of one indexer: a plan, and a transfer to each of its layers.
     pub(super) fn step(&mut self) {
         let engine = self.handle(Kind::Engine);
-        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
+        let plan = self.plan_of(engine);
+        self.step_into(engine, plan, false);
+    }
+
+    /// Makes a step with a plan, which may hold a batch that no layer has.
+    pub(super) fn step_into(
+        &mut self,
+        engine: *mut avsg_engine,
+        plan: *mut avsg_plan,
+        overwrites: bool,
+    ) {
+        let model = self.engine_model(engine);
         let model = model.as_deref();
         if let Some(model) = model.filter(|_| self.verify) {
             self.move_blocks(model);
@@ -171,7 +182,9 @@ impl RandomCaller<'_> {
         fresh[first % 2] = self.fresh(&rows[first % 2]);
         let (batch, stream) = (self.c_batch(&mut owned), self.stream());
         let no_fresh = self.mistake(60);
-        let requests = if model.is_some() && self.exact() { owned.state.len() } else { 0 };
+        // What is overwritten may be held before, and is not hit.
+        let checked = model.is_some() && self.exact() && !overwrites;
+        let requests = if checked { owned.state.len() } else { 0 };
         let held: Vec<_> = (0..requests).map(|n| self.held(engine, &owned, n)).collect();
         let alone = model.is_some_and(|model| model.indexers == 1);
         let listed = alone && self.rarely(4);

@@ -161,6 +161,9 @@ class Engine:
     def plan(self, batch: Batch, plan: Plan, stream: Any = None, *, check: bool = True) -> None:
         """Finds slots and misses of a batch. Layers that share an indexer need it once.
 
+        What `plan` holds is lost. If no layer has it, for example because an exception came before its transfer, it
+        is discarded first, or InvalidError is raised if a newer plan of a state needs it.
+
         An id at or above its request's `seq_len`, or without a row in the pool, raises
         InvalidError, and the plan is dropped as by `discard`. With `check=False` such an id is
         padding: its slot is -1, and `plan.status` says why. A call in a stream checks nothing: the
@@ -297,8 +300,17 @@ class Engine:
 
     @property
     def stats(self) -> EngineStats:
-        """The counters and times of the calls so far."""
+        """The counters and times of the calls so far, which another thread may read during a call."""
         return EngineStats.of(filled(lib.avsg_engine_get_stats, _header.avsg_engine_stats, self._handle))
+
+    def used_slots(self, indexer: int = 0) -> list[int]:
+        """Returns the slots in use of each state for an indexer, also during a call of another thread.
+
+        They are exact on "cpu", at most these on Ascend devices, and -1 once a stream has planned.
+        """
+        used = (c.c_int64 * self.info.states)()
+        check(lib.avsg_engine_get_used_slots(self._handle, indexer, used, len(used)))
+        return list(used)
 
     def _stream(self, stream: Any, batch: Batch, fresh: str | None = None) -> int | None:
         """Returns the stream of a call that was passed a stream or arrays of a device; `fresh` is that of its rows."""

@@ -74,7 +74,10 @@ class Plan:
         return f"<avsg.Plan {shown}{'' if self._handle else ' closed'}>"
 
     def close(self) -> None:
-        """Ends the plan. Its memory is given back at once, or when the last array that views it is gone."""
+        """Ends the plan. Its memory is given back at once, or when the last array that views it is gone.
+
+        A batch that no layer has is discarded by the engine's next call.
+        """
         self._handle, self._status = None, memoryview(b"")
         self._kept.clear()
         for name in CACHED:

@@ -50,7 +50,7 @@ fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
                 let mut next = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
                 let later = batch(step * 2 + skip + 1, layer);
                 let refused = server.engine.step(&later.batch(), &mut next, layer, None);
-                expect(refused, &["lacks the rows of plan"]);
+                expect(refused, &["lack the rows of plan"]);
                 server.faults.set_nth(fault, Direction::Read, 2);
                 expect(server.transfer(layer), parts);
                 assert_eq!(server.faults.hits(), 2);

@@ -117,6 +117,7 @@ const CALLS: &[Call] = &[
     call!(a, avsg_engine_create(&avsg_engine_config { workers: a.handle("workers"), ..engine_config() }, without_provenance_mut(a.handles[0]), &mut null_mut())),
     call!(a, avsg_engine_get_info(a.handle("engine"), a.pointer(Struct, &mut sized()))),
     call!(a, avsg_engine_get_stats(a.handle("engine"), a.pointer(Struct, &mut sized()))),
+    call!(a, avsg_engine_get_used_slots(a.handle("engine"), a.number("indexer", 0, 1), a.pointer(Words, &mut [0; 2]).cast(), 2)),
     call!(a, avsg_engine_get_buffer(a.handle("engine"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.pointer(Struct, &mut sized()))),
     call!(a, avsg_engine_get_page_table(a.handle("engine"), a.list("state", &mut 0), 1, a.number("page", 0, 129), a.pointer(Words, &mut 0), 1, a.pointer(Words, &mut 0))),
     call!(a, avsg_engine_get_held(a.handle("engine"), a.number("indexer", 0, 1), a.number("state", 0, 2), 1, 0, a.number("", 1, 65), a.pointer(Words, &mut 0), 1)),

@@ -1,0 +1,142 @@
+//! Plans that are given up: by a call, because the next batch is planned into them, or because they were dropped.
+
+use avsg_device::memory::invalidate_slots;
+
+use super::order::{After, TransferOrder};
+use super::stats::Counters;
+use super::{Batch, Engine, check};
+use crate::backend::Device;
+use crate::batch::named;
+use crate::plan::Plan;
+use crate::resources::Resources;
+use crate::{Result, ensure};
+
+/// What a discard changes.
+struct Tables<'a> {
+    device: &'a mut dyn Device,
+    resources: &'a Resources,
+    order: &'a mut TransferOrder,
+    counters: &'a mut Counters,
+}
+
+impl Tables<'_> {
+    /// Forgets the slots that a plan gave to ids, in the states that have no newer plan, and the plan itself
+    /// once that is done in all of them. Returns whether that changed the last plan of any state.
+    fn discard(&mut self, plan: &mut Plan) -> Result<bool> {
+        let (mut waited, mut left, mut changed) = (false, false, false);
+        for request in 0..plan.requests {
+            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
+            match self.order.after(plan, request, state) {
+                After::Plan(_) => {
+                    left = true;
+                    continue;
+                }
+                After::Nothing if plan.missed(request) => {
+                    if !waited {
+                        self.device.wait_for_tables()?;
+                        waited = true;
+                    }
+                    let (misses, table) =
+                        (plan.misses(request), self.resources.config.table(plan.indexer, state));
+                    let params = &self.resources.config.params;
+                    self.device.edit_table(self.resources, table, &mut |words| {
+                        invalidate_slots(params, words, misses.id, misses.slot);
+                        true
+                    })?;
+                    self.counters.emptied_slots(table, self.device, self.resources);
+                }
+                After::Nothing | After::Cold => {}
+            }
+            self.order.discarded(plan, request, state);
+            plan.state[request] = -1;
+            changed = true;
+        }
+        if !left {
+            plan.clear();
+        }
+        Ok(changed)
+    }
+}
+
+impl Engine {
+    /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
+    /// example because its drafts were abandoned: forgets the slots of the ids that it missed, so
+    /// that the next plan misses them again, and clears the plan. Other ids keep their slots, and
+    /// ids that the plan evicted or invalidated stay forgotten. Lifetimes stay as the plan left them.
+    ///
+    /// On an Ascend device the call waits as [`Self::invalidate`] does.
+    ///
+    /// # Errors
+    /// If the plan belongs to another engine, holds no batch, was planned in a caller's stream, or
+    /// missed a row of a state that was planned again or emptied since; nothing is changed then. If a call of
+    /// the runtime fails, the next plan may start every table cold.
+    pub fn discard(&mut self, plan: &mut Plan) -> Result<()> {
+        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
+            "the host does not see what it missed";
+            "transfer it, or give its requests a new generation");
+        check::plan(&self.resources, plan)?;
+        self.start()?;
+        self.order.leave_out_lost(plan);
+        self.order.check_last(plan)?;
+        self.give_up(plan)
+    }
+
+    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
+    pub(super) fn start(&mut self) -> Result<()> {
+        self.begin();
+        self.discard_dropped()
+    }
+
+    fn discard_dropped(&mut self) -> Result<()> {
+        let Self { device, resources, order, counters, dropped, .. } = self;
+        let mut tables = Tables { device: &mut **device, resources, order, counters };
+        dropped.discard_each(|plan| Ok((tables.discard(plan)?, plan.number == 0)))
+    }
+
+    /// Discards a plan, and the dropped plans that it came after.
+    fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
+        let Self { device, resources, order, counters, .. } = self;
+        Tables { device: &mut **device, resources, order, counters }.discard(plan)?;
+        plan.clear();
+        self.discard_dropped()
+    }
+
+    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
+    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    pub(super) fn start_plan(
+        &mut self,
+        batch: Option<&Batch<'_>>,
+        plan: &mut Plan,
+        layers: &[usize],
+    ) -> Result<()> {
+        self.start()?;
+        batch.map_or(Ok(()), |batch| self.device.check_batch(&self.resources, batch))?;
+        let unheld = plan.unheld();
+        self.named.fill(false);
+        if unheld {
+            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
+                for (request, state) in named(batch.state) {
+                    let generation = batch.generation[request];
+                    self.named[state] = self.order.empties(batch.indexer, state, generation);
+                }
+            }
+            self.order.leave_out_lost(plan);
+            self.order.check_overwritten(plan, &self.named)?;
+        }
+        if let Some(batch) = batch {
+            let indexers = &self.resources.config.indexers;
+            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+            self.order.check_next(batch, layers, indexers, gone)?;
+        }
+        if !unheld {
+            return Ok(());
+        }
+        // What is emptied anyway needs no discard.
+        for state in &mut plan.state[..plan.requests] {
+            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
+                *state = -1;
+            }
+        }
+        self.give_up(plan)
+    }
+}

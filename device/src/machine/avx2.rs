@@ -143,8 +143,8 @@ unsafe impl<const G: bool> Cpu for Avx2<G> {
     }
     #[inline(always)]
     fn register(self, words: [u32; 8]) -> __m256i {
-        let [a, b, c, d, e, f, g, h] = words.map(u32::cast_signed);
-        intrinsic!(_mm256_setr_epi32(a, b, c, d, e, f, g, h))
+        let w = words.map(u32::cast_signed);
+        intrinsic!(_mm256_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]))
     }
     #[inline(always)]
     fn chosen(self, life: &[i8; 64], t: i8, equal: bool) -> u64 {

@@ -160,9 +160,9 @@ impl<C: Cpu> Machine for C {
         }
         for (column, v) in list.columns.iter_mut().zip(values) {
             let (words, mut done) = (&mut column.data[list.len..][..Vector::<C>::LANES], 0);
-            for i in 0..REGISTERS {
-                self.pack(&mut words[done..], v.1[i], sets[i]);
-                done += sets[i].count_ones() as usize;
+            for (register, set) in v.1.into_iter().zip(sets) {
+                self.pack(&mut words[done..], register, set);
+                done += set.count_ones() as usize;
             }
         }
         list.len += n as usize;

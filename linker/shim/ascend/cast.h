@@ -45,7 +45,7 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
     shim::CallSite x{"Cast", at};
     shim::Core &c = shim::core(x);
     if (!(modes & shim::mode_bit(mode))) shim::fail("dtype", x, "this pair of types has no rounding mode ", int(mode));
-    shim::Lanes l = shim::count_of(x, count);
+    shim::count_of(x, count);
     constexpr uint32_t to_size = sizeof(D), from_size = sizeof(S);
     shim::declare_bytes(c, x, "src", src, count * from_size, false);
     shim::declare_bytes(c, x, "dst", dst, count * to_size, true);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables in docs/ and research/ that do not depend on the machine.
+"""Writes the tables in docs/ and docs/paper/ that do not depend on the machine.
 
     docs/figures.py            runs the commands and rewrites the tables
     docs/figures.py --check    fails if a table differs from what its command says now
 
-A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `research/docs/paper-results.md` is the whole output of one command.
+A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `docs/paper/paper-results.md` is the whole output of one command.
 """
 
 import json
@@ -71,7 +71,7 @@ def main():
         raise SystemExit(f"argument is {sys.argv[1]}, but the only option is --check")
     pattern = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
     stale = []
-    for page in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("research/**/*.md")]):
+    for page in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/paper/**/*.md")]):
         text = page.read_text()
         if page.name in PAGES:
             fresh = research(*PAGES[page.name])

@@ -18,11 +18,12 @@ use std::{fmt, ptr};
 use layout::BufferLayout;
 use memory::{Memory, StateBlocks};
 
-use crate::address::Address;
-use crate::allocator::{Allocated, Allocator};
-use crate::array::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
-use crate::{Result, available_memory, ensure, invalid, reserve};
+use crate::system::address::Address;
+use crate::system::allocator::{Allocated, Allocator};
+use crate::system::array::ProcessMemory;
+use crate::system::{available_memory, reserve};
+use crate::{Result, ensure, invalid};
 
 pub use caller::CallerBuffer;
 pub use layout::BufferConfig;

@@ -3,8 +3,8 @@
 
 use core::ffi::c_void;
 
-use crate::address::Address;
 use crate::batch::{ArrayName, BatchArray, BatchOf};
+use crate::system::address::Address;
 use crate::{Result, ensure};
 
 /// An array of int32 in device memory.

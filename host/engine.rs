@@ -30,11 +30,12 @@ use crate::buffer::DeviceBuffer;
 use crate::copy::Copier;
 use crate::cpu::Cpu;
 use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
-use crate::cpus::allowed_cpu_count;
 use crate::plan::{Dropped, Plan};
 use crate::pool::{HostPool, PoolConfig, Start};
 use crate::resources::Resources;
-use crate::{Result, reserve, rows};
+use crate::system::cpus::allowed_cpu_count;
+use crate::system::reserve;
+use crate::{Result, rows};
 use order::TransferOrder;
 use stats::Counters;
 

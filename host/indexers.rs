@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::{Result, ensure, invalid, reserve, rows};
+use crate::system::reserve;
+use crate::{Result, ensure, invalid, rows};
 
 const WHAT: &str = "indexers of layers";
 

@@ -33,42 +33,33 @@
 //! - [`rows`], [`pool`]: the format of a KV row, and the host pool that holds all rows;
 //! - [`engine`]: the engine, its configuration, batches, and the calls of a step;
 //! - [`plan`], [`buffer`]: the results of a plan, and the slots that attention reads;
-//! - [`cpu`], [`ascend`]: the devices that an engine runs on, with [`cpus`], the CPUs of this process;
+//! - [`cpu`], [`ascend`]: the devices that an engine runs on, with [`system::cpus`], the CPUs of this process;
 //! - [`indexers`]: the layers that share a table, for models with several indexers;
 //! - [`copy`]: the loops that copy rows on the CPU;
-//! - [`error`], [`fork`]: errors, and how a forked child is recognised;
-//! - [`geometry`], [`available_memory`]: checks of a geometry, and the memory available;
+//! - [`error`]: errors;
+//! - [`geometry`]: checks of a geometry;
 //! - [`disk`]: rows in a file in place of memory;
-//! - [`allocator`]: memory from the caller's allocator in place of the system's;
+//! - [`system`]: the memory available, the CPUs of this process, a forked child, memory from the caller's allocator;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
-mod address;
-pub mod allocator;
-mod array;
 pub mod ascend;
-pub mod available_memory;
 mod backend;
 mod batch;
 pub mod buffer;
-mod cgroups;
 pub mod copy;
 pub mod cpu;
-pub mod cpus;
 mod device_arrays;
 pub mod disk;
 pub mod engine;
 pub mod error;
-pub mod fork;
 pub mod geometry;
 pub mod indexers;
-mod mapping;
 mod overlap;
 pub mod plan;
 pub mod pool;
-mod reserve;
 mod resources;
 pub mod rows;
-mod system_files;
+pub mod system;
 
 pub use avsg_device as device;
 pub use error::{Error, Result};

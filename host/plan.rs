@@ -17,11 +17,12 @@ use std::sync::Arc;
 use avsg_device::params::Params;
 use avsg_device::request::record;
 
-use crate::allocator::Allocator;
-use crate::array::Array;
 use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
-use crate::{Result, available_memory, ensure};
+use crate::system::allocator::Allocator;
+use crate::system::array::Array;
+use crate::system::available_memory;
+use crate::{Result, ensure};
 
 pub use counters::{PlanCounters, SharedCounters};
 pub use failures::Failure;

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use avsg_device::params::Params;
 
-use crate::allocator::Allocator;
 use crate::batch::{Batch, Layers};
 use crate::buffer::{BlockTable, BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::copy::Copier;
-use crate::cpus::{MAX_CORES, allowed_cpu_count};
-use crate::fork::Birth;
 use crate::indexers::Indexers;
 use crate::overlap::{self, Grids};
 use crate::pool::{Geometry, HostPool};
 use crate::rows::MAX_SEGMENTS;
+use crate::system::allocator::Allocator;
+use crate::system::cpus::{MAX_CORES, allowed_cpu_count};
+use crate::system::fork::Birth;
 use crate::{Result, ensure, geometry};
 
 /// The vector machine that runs the kernels on the CPU device. Ascend devices ignore it.
@@ -44,7 +44,7 @@ pub struct Config {
     pub params: Params,
     /// Number of states: the most requests that can be resident at once; at least 1.
     pub states: usize,
-    /// Number of cores, 1..=[`MAX_CORES`](crate::cpus::MAX_CORES). Stage Two cuts the misses into
+    /// Number of cores, 1..=[`MAX_CORES`](crate::system::cpus::MAX_CORES). Stage Two cuts the misses into
     /// as many shares.
     pub cores: usize,
     /// The vector machine of the CPU device.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws mutants of device/, linker/, host/ and capi/ with a seed and reports which tests of the default tier kill them.
+"""Draws mutants of device/, linker/, host/ and bindings/c/ with a seed and reports which tests of the default tier kill them.
 
     cargo install cargo-mutants --locked        # lists the mutants, which this script applies and tests
     tests/mutants.py --seed 1 --count 40        # a quarter of an hour, then some minutes per mutant

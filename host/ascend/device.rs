@@ -22,13 +22,14 @@ use super::options::AscendOptions;
 use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
-use crate::array::Array;
 use crate::backend::{Device, SlotCopy};
 use crate::batch::{Batch, Layers, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
-use crate::{Error, Result, ensure, reserve};
+use crate::system::array::Array;
+use crate::system::reserve;
+use crate::{Error, Result, ensure};
 
 /// The device of one engine.
 ///

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 
 use super::acl::{Context, Registration, sys};
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig, Start};
-use crate::{Error, Result, invalid, reserve};
+use crate::system::reserve;
+use crate::{Error, Result, invalid};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.

@@ -7,11 +7,11 @@ use avsg_device::memory::table_words;
 use avsg_device::rules::rules;
 
 use super::{arrays::Arrays, launch, staging};
-use crate::allocator::MemoryBytes;
 use crate::buffer::BufferConfig;
 use crate::overlap::Grids;
 use crate::pool::{Geometry, PoolConfig, Start};
 use crate::resources::{Config, Resources};
+use crate::system::allocator::MemoryBytes;
 use crate::{Error, Result, invalid};
 
 /// Returns the bytes that [`Engine::on_ascend`](crate::engine::Engine::on_ascend) takes on a pool of

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::acl::{Context, DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
-use crate::allocator::Allocator;
 use crate::batch::Batch;
 use crate::device_arrays::{DeviceArray, DeviceBatch, QueuedBatch, RawStream};
 use crate::rows::RowFormat;
+use crate::system::allocator::Allocator;
 
 /// The alignment of each segment of the fresh rows, and the least bytes of an allocation.
 const ALIGN: usize = 64;

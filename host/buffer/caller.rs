@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::layout::BufferConfig;
 use super::table::BlockTable;
-use crate::address::Address;
 use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{RowFormat, Strides};
-use crate::{Result, ensure, invalid, reserve};
+use crate::system::address::Address;
+use crate::system::reserve;
+use crate::{Result, ensure, invalid};
 
 const WHAT: &str = "caller's device buffer";
 

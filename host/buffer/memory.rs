@@ -2,9 +2,10 @@
 
 use super::caller::CallerBuffer;
 use super::table::{BlockTable, StateEntries};
-use crate::address::Address;
-use crate::array::ProcessMemory;
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::address::Address;
+use crate::system::array::ProcessMemory;
+use crate::system::reserve;
 
 /// The way to memory of a device, which this process cannot read directly. It keeps memory of the engine
 /// allocated.

@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use crate::address::Address;
 use crate::rows::{self, Steps};
+use crate::system::address::Address;
 use crate::{Result, ensure, invalid};
 
 /// A table of the blocks of each state.

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use super::Copier;
-use crate::mapping::Mapping;
-use crate::{Result, available_memory, invalid, reserve, rows};
+use crate::system::mapping::Mapping;
+use crate::system::{available_memory, reserve};
+use crate::{Result, invalid, rows};
 
 const WHAT: &str = "copy measurement";
 /// Primes above the number of rows. Row i of the order is i times a prime, modulo the number of rows, which

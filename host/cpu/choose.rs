@@ -9,7 +9,8 @@ use avsg_device::params::Params;
 use super::machine::{MACHINES, Machine};
 use super::standalone_table::StandaloneTable;
 use crate::resources::MachineChoice;
-use crate::{Result, invalid, reserve};
+use crate::system::reserve;
+use crate::{Result, invalid};
 
 /// The part of its time by which a machine must be faster than those before it in [`Machine::all`] to be
 /// chosen. Medians of one run differ by less, so that every process makes the same choice.

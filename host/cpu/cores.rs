@@ -11,10 +11,10 @@ use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use super::cold::read_if_cold;
 use super::machine::Machine;
 use super::outputs::Outputs;
-use crate::array::ProcessMemory;
 use crate::batch::{Batch, named};
 use crate::copy::Copier;
 use crate::resources::Resources;
+use crate::system::array::ProcessMemory;
 
 /// Words in a 64-byte cache line; columns of different workers share none.
 const LINE_WORDS: usize = 16;

@@ -14,18 +14,19 @@ use super::records_read::{self, RecordsReader};
 use super::slots_copy::SlotsCopy;
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
-use crate::allocator::Allocated;
-use crate::array::ProcessMemory;
 use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::batch::{Batch, Fresh, Layer, Layers, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::mapping::MIB2;
 use crate::overlap::Grids;
 use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool, Start};
 use crate::resources::{Config, Resources};
-use crate::{Error, Result, available_memory, invalid, reserve};
+use crate::system::allocator::Allocated;
+use crate::system::array::ProcessMemory;
+use crate::system::mapping::MIB2;
+use crate::system::{available_memory, reserve};
+use crate::{Error, Result, invalid};
 
 pub(crate) struct Cpu {
     cores: Cores,

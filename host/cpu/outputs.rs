@@ -2,8 +2,8 @@
 
 use avsg_device::request::record;
 
-use crate::address::Address;
 use crate::plan::Plan;
+use crate::system::address::Address;
 
 /// The arrays of a plan, which it borrows for the length of a launch. Cores write only the parts of
 /// their requests, and read other parts after SyncAll.

@@ -8,12 +8,12 @@ use avsg_device::stage_two::share_start;
 use super::dispatch;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::Result;
-use crate::address::Address;
 use crate::batch::Layers;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
 use crate::resources::Resources;
+use crate::system::address::Address;
 
 /// The transfer of one plan to some layers. Threads share it; each copies records of its own.
 pub(super) struct RecordsCopy<'a> {

@@ -13,16 +13,17 @@ use avsg_device::one_request::ROW;
 
 use super::records_copy::RecordsCopy;
 use super::worker_pool::{Stage, WorkerPool};
-use crate::address::Address;
-use crate::allocator::Allocator;
-use crate::array::ProcessMemory;
 use crate::batch::Layers;
 use crate::copy::Copier;
 use crate::disk::{ALIGNMENT, Layout, Reader};
 use crate::plan::{MissRecords, Plan};
 use crate::pool::HostPool;
 use crate::resources::Resources;
-use crate::{Error, Result, available_memory};
+use crate::system::address::Address;
+use crate::system::allocator::Allocator;
+use crate::system::array::ProcessMemory;
+use crate::system::available_memory;
+use crate::{Error, Result};
 
 /// The bytes of the engine's bounce buffer, unless a record is longer.
 const SHARED_BYTES: usize = 1 << 20;

@@ -6,8 +6,9 @@ use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
 
 use super::machine::Machine;
-use crate::mapping::{MIB2, Mapping};
-use crate::{Result, geometry, reserve};
+use crate::system::mapping::{MIB2, Mapping};
+use crate::system::reserve;
+use crate::{Result, geometry};
 
 const WHAT: &str = "standalone table";
 

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use super::launch::InProgress;
 use super::wait::Notify;
-use crate::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
-use crate::fork::Birth;
-use crate::{Error, Result, available_memory, ensure, invalid, reserve};
+use crate::system::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
+use crate::system::fork::Birth;
+use crate::system::{available_memory, reserve};
+use crate::{Error, Result, ensure, invalid};
 
 /// The threads of a [`WorkerPool`](super::worker_pool::WorkerPool).
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Threads that run a launch, the caller's included: 1..=[`MAX_CORES`](crate::cpus::MAX_CORES).
+    /// Threads that run a launch, the caller's included: 1..=[`MAX_CORES`](crate::system::cpus::MAX_CORES).
     pub threads: usize,
     /// The CPUs that the started threads may use. Empty: those of the thread that makes the pool.
     pub cpus: Vec<usize>,

@@ -16,8 +16,8 @@ use super::launch::InProgress;
 pub use super::launch::{Executor, Stage, in_piece};
 use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
-use crate::cpus::MAX_CORES;
-use crate::fork::Birth;
+use crate::system::cpus::MAX_CORES;
+use crate::system::fork::Birth;
 use crate::{Result, ensure};
 
 /// The workers of one or several engines. A clone stands for the same workers.

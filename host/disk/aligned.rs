@@ -1,6 +1,7 @@
 //! Memory for direct reads and writes outside a step.
 
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::reserve;
 
 /// The alignment of [`Aligned`], and of pages: no device asks for more.
 pub(crate) const ALIGNMENT: usize = 4096;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::reserve;
 
 #[derive(Debug)]
 pub(crate) struct Bits {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::io::{Completed, Disk, Operation, Queue};
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::reserve;
 
 /// The most operations between two calls of [`Queue::wait`]. Few, so that their results are used while
 /// they are in the cache.

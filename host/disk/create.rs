@@ -16,7 +16,7 @@ use super::records::{Records, check_len};
 use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, WriteQueue};
-use crate::fork::Birth;
+use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};
 
 impl Store {

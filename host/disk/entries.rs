@@ -8,8 +8,9 @@ use super::flight::Unmoved;
 use super::info::DiskCounters;
 use super::io::Piece;
 use super::records::Records;
-use crate::mapping::Mapping;
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::mapping::Mapping;
+use crate::system::reserve;
 
 const WHAT: &str = "queue of writes";
 /// The number of a record that is none.

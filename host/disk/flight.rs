@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::io::{Direction, Operation, Piece, Queue};
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::reserve;
 
 const WHAT: &str = "reads and writes under way";
 

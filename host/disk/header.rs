@@ -5,7 +5,8 @@ use super::checksum;
 use super::layout::Shape;
 use crate::indexers::Indexers;
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
-use crate::{Result, ensure, invalid, reserve};
+use crate::system::reserve;
+use crate::{Result, ensure, invalid};
 
 /// Bytes of a header.
 pub(super) const BYTES: usize = 16384;

@@ -10,7 +10,8 @@ use std::ops::Range;
 use crate::disk::checksum;
 use crate::indexers::Indexers;
 use crate::rows::{self, RowFormat};
-use crate::{Result, invalid, reserve};
+use crate::system::reserve;
+use crate::{Result, invalid};
 
 const WHAT: &str = "layout of the pool file";
 

@@ -15,7 +15,8 @@ use rustix::io::{Errno, retry_on_intr};
 use super::config::PoolFile;
 use super::file::File;
 use super::records::check_len;
-use crate::{Error, Result, available_memory, ensure, invalid};
+use crate::system::available_memory;
+use crate::{Error, Result, ensure, invalid};
 
 /// The block of a file whose file system names none.
 const DEFAULT_BLOCK: usize = 4096;

@@ -9,8 +9,9 @@ use super::flight::{Flight, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Piece};
 use super::store::{DEPTH, Store};
-use crate::address::Address;
-use crate::{Result, ensure, reserve};
+use crate::system::address::Address;
+use crate::system::reserve;
+use crate::{Result, ensure};
 
 const WHAT: &str = "list of records to read";
 /// The most bytes of an operation. Longer ones would not be faster.

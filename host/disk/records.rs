@@ -14,7 +14,7 @@ use super::flight::{self, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
-use crate::fork::Birth;
+use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};
 
 /// What the parts of a store share.

@@ -10,7 +10,7 @@ use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
 
 use super::io::{Completed, Direction, Operation, Queue};
-use crate::fork::Birth;
+use crate::system::fork::Birth;
 
 /// The file's place among the registered files of its ring, of which it is the only one.
 const FILE: Fixed = Fixed(0);

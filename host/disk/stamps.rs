@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Result, reserve};
+use crate::Result;
+use crate::system::reserve;
 
 /// A power of two. A record that shares an entry with one that was written is read a second time.
 const ENTRIES: usize = 1 << 15;

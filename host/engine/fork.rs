@@ -6,7 +6,8 @@ use avsg_device::state::header;
 use super::{Engine, check};
 use crate::backend::SlotCopy;
 use crate::batch::named;
-use crate::{Result, reserve, rows};
+use crate::system::reserve;
+use crate::{Result, rows};
 
 impl Engine {
     /// Copies a state to another one. It is [`Self::fork_to`] with one target.

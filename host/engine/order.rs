@@ -14,7 +14,8 @@
 use crate::batch::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::{Failure, Plan};
-use crate::{Error, Result, ensure, invalid, reserve};
+use crate::system::reserve;
+use crate::{Error, Result, ensure, invalid};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]

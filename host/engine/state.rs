@@ -8,7 +8,8 @@ use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
 use crate::plan::Plan;
-use crate::{Error, Result, ensure, reserve, rows};
+use crate::system::reserve;
+use crate::{Error, Result, ensure, rows};
 
 /// The ids that [`Engine::load`] puts into the slots of one state.
 #[derive(Clone, Copy, Debug)]

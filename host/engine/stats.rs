@@ -10,7 +10,8 @@ use crate::backend::Device;
 use crate::batch::{Batch, named};
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Result, reserve, rows};
+use crate::system::reserve;
+use crate::{Result, rows};
 
 /// What an engine has done since it was made. Every number only grows, so that the difference of two
 /// readings describes the calls between them. While a call runs, numbers may be of different instants.

@@ -5,7 +5,8 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::{Error, Result, reserve};
+use crate::system::reserve;
+use crate::{Error, Result};
 
 /// What a plan leaves, once: itself, in a vector of one.
 type Left<T> = OnceLock<Vec<T>>;

@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::allocator::Allocator;
-use crate::array::{Array, ProcessMemory};
 use crate::disk::Bits;
-use crate::{Result, ensure, reserve};
+use crate::system::allocator::Allocator;
+use crate::system::array::{Array, ProcessMemory};
+use crate::system::reserve;
+use crate::{Result, ensure};
 
 const WHAT: &str = "plan's records";
 

@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use crate::address::Address;
 use crate::rows::Steps;
+use crate::system::address::Address;
 
 /// A contiguous range of whole pages that holds rows of one layer and segment.
 #[derive(Debug, Clone, Copy)]

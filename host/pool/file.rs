@@ -9,8 +9,9 @@ use rustix::fs::{self, FlockOperation, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 
 use super::geometry::Pages;
-use crate::mapping::{MIB2, Mapping};
-use crate::{Error, Result, available_memory, invalid};
+use crate::system::available_memory;
+use crate::system::mapping::{MIB2, Mapping};
+use crate::{Error, Result, invalid};
 
 const WHAT: &str = "host pool";
 const GIB1: usize = 1 << 30;

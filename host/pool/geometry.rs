@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Start};
-use crate::allocator::Allocator;
 use crate::disk::{Layout, PoolFile, Shape, Wrap};
 use crate::indexers::Indexers;
-use crate::mapping::MIB2;
 use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Strides};
+use crate::system::allocator::Allocator;
+use crate::system::mapping::MIB2;
 use crate::{Result, ensure, invalid};
 
 /// The page size in bytes that chunks are aligned to, because a device registers whole pages.

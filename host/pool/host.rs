@@ -10,13 +10,14 @@ use super::chunk::{Chunk, DeviceStart, RowView, Start};
 use super::file;
 use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig};
 
-use crate::address::Address;
-use crate::allocator::{Allocated, Allocator};
 use crate::disk::Store;
-use crate::fork::Birth;
-use crate::mapping::Mapping;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat};
-use crate::{Result, ensure, reserve};
+use crate::system::address::Address;
+use crate::system::allocator::{Allocated, Allocator};
+use crate::system::fork::Birth;
+use crate::system::mapping::Mapping;
+use crate::system::reserve;
+use crate::{Result, ensure};
 
 const TABLE: &str = "chunk table";
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, DeviceStart, Start};
 use super::geometry::{Geometry, LaidOut, PoolConfig};
-use crate::address::Address;
 use crate::overlap::{self, Content, Grid};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
-use crate::{Result, ensure, invalid, reserve};
+use crate::system::address::Address;
+use crate::system::reserve;
+use crate::{Result, ensure, invalid};
 
 const WHAT: &str = "pool layout";
 

@@ -12,9 +12,10 @@ use rustix::fs::{self, FlockOperation, SealFlags};
 use super::file;
 use super::geometry::{Geometry, Pages, PoolConfig};
 use super::host::{Backing, HostPool, Role, chunks_in};
-use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
-use crate::{Error, Result, available_memory, ensure, invalid};
+use crate::system::available_memory;
+use crate::system::mapping::{MIB2, Mapping};
+use crate::{Error, Result, ensure, invalid};
 
 /// Length in bytes of an encoded [`PoolDesc`].
 pub const DESC_BYTES: usize = WORDS * 8;

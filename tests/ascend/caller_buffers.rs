@@ -1,5 +1,5 @@
 //! Device buffers in memory of the caller: on the simulated device every row is at the address that the strides and the
-//! table say, no other byte changes, and global indices name that place, as the random calls of `capi/tests/fuzz` check on
+//! table say, no other byte changes, and global indices name that place, as the random calls of `bindings/c/tests/fuzz` check on
 //! the CPU; and those that are refused.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Plans that may be transferred in any order, plans that are dropped before every layer has their rows, and the
 //! counters of an engine, on the CPU and on the simulated device. That a transfer is refused which would overwrite
 //! newer rows, or which relies on slots that were never filled, is checked by random calls; that a discarded plan is
-//! missed again, by `capi/tests/calls/states.rs`.
+//! missed again, by `bindings/c/tests/calls/states.rs`.
 
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, Fresh, Load, Stats};

@@ -1,4 +1,4 @@
-//! Geometries and configurations out of range, and mistakes of a caller beside those that `capi/tests/calls/inputs.rs` makes. Each is refused with an error of one line that names the value, the limit
+//! Geometries and configurations out of range, and mistakes of a caller beside those that `bindings/c/tests/calls/inputs.rs` makes. Each is refused with an error of one line that names the value, the limit
 //! and the remedy, and changes neither tables, slots nor the host pool.
 
 use avsg::buffer::CallerBuffer;

@@ -153,7 +153,7 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
 #[test]
 fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-    let rows = 4 * avsg::available_memory::bytes().unwrap_or(1 << 50) / 1152;
+    let rows = 4 * avsg::system::available_memory::bytes().unwrap_or(1 << 50) / 1152;
     let desc = HostPool::new(&small(10)).unwrap().export().unwrap().desc.to_bytes();
     let words = desc.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
     let mut words: Vec<u64> = words.collect();

@@ -3,11 +3,11 @@
 
 use std::thread;
 
-use avsg::available_memory;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
 use avsg::pool::{HostPool, PoolConfig, PoolFile, Role};
 use avsg::rows::RowFormat;
+use avsg::system::available_memory;
 use avsg_testkit::fixture;
 use avsg_testkit::scratch::{Scratch, adapted};
 use rustix::io::Errno;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use avsg::Error;
 use avsg::copy::Copier;
 use avsg::cpu::worker_pool::{Executor, Stage, WorkerConfig, WorkerPool};
-use avsg::cpus::{allowed_cpus, restrict_thread};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::rows::RowFormat;
+use avsg::system::cpus::{allowed_cpus, restrict_thread};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::{exact, fixture};
 

@@ -11,9 +11,9 @@ mod paper_oracle;
 mod register_ops;
 mod rules;
 mod sequences;
-#[path = "../../../testkit/src/splitmix.rs"]
+#[path = "../../../tests/kit/src/splitmix.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod splitmix;
 mod structured;
-#[path = "../../../testkit/src/tier.rs"]
+#[path = "../../../tests/kit/src/tier.rs"]
 mod tier;

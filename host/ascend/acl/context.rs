@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Acl, call, sys};
-use crate::address::Address;
+use crate::system::address::Address;
 use crate::{Error, Result, ensure, invalid};
 
 /// The default context of a device, which frameworks use. All values of [`super`] hold a reference to their context.

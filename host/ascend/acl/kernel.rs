@@ -12,8 +12,8 @@ use std::{env, process};
 
 use super::owned::Owned;
 use super::{Acl, Context, call, sys};
-use crate::address::Address;
 use crate::device_arrays::RawStream;
+use crate::system::address::Address;
 use crate::{Error, Result, ensure, invalid};
 
 /// A loaded kernel binary.

@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::{Context, Current, call, sys};
-use crate::address::Address;
-use crate::allocator::{Allocated, Allocator, MemoryKind};
 use crate::device_arrays::RawStream;
+use crate::system::address::Address;
+use crate::system::allocator::{Allocated, Allocator, MemoryKind};
 use crate::{Result, ensure};
 
 /// Where memory comes from: the runtime of a context, or the caller's allocator if there is one.

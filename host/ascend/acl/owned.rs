@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Acl, Context};
 use crate::Result;
-use crate::address::Address;
+use crate::system::address::Address;
 
 /// A handle of the runtime or an address that it gave, which is released in its context on drop.
 #[derive(Debug)]

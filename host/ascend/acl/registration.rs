@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::owned::Owned;
 use super::{Acl, Context, call, sys};
 use crate::Result;
-use crate::address::Address;
+use crate::system::address::Address;
 
 /// A registered range of host memory. It must be dropped before the memory is unmapped, and after
 /// the kernels that use it are done.

@@ -26,7 +26,7 @@ mod steps;
 mod tapes;
 mod test_engine;
 #[expect(dead_code, reason = "no sample is taken of a matrix")]
-#[path = "../../../testkit/src/tier.rs"]
+#[path = "../../../tests/kit/src/tier.rs"]
 mod tier;
 mod transfer;
 

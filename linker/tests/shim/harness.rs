@@ -1,4 +1,4 @@
-//! Compiles AscendC text against `linker/shim`, for launches on this machine.
+//! Compiles AscendC text against `linker/sim/shim`, for launches on this machine.
 //!
 //! Test programs include this file by its path. Without a C++ compiler `has_cpp_compiler` returns
 //! false and prints that the test is skipped.

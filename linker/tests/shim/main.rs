@@ -16,5 +16,5 @@ mod ops;
 mod random;
 mod rules;
 #[expect(dead_code, reason = "this program takes no sample of a matrix")]
-#[path = "../../../testkit/src/tier.rs"]
+#[path = "../../../tests/kit/src/tier.rs"]
 mod tier;

@@ -10,7 +10,7 @@ mod recording;
 mod replay;
 mod scratch;
 #[expect(dead_code, reason = "this program takes no sample of a matrix")]
-#[path = "../../../testkit/src/tier.rs"]
+#[path = "../../../tests/kit/src/tier.rs"]
 mod tier;
 mod toolchain;
 mod wrong_kernels;

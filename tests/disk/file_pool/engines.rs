@@ -4,13 +4,13 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use avsg::allocator::{Allocator, MemoryKind};
 use avsg::ascend::sizes;
 use avsg::device::params::Params;
 use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Fresh, Indexers, MachineChoice};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
+use avsg::system::allocator::{Allocator, MemoryKind};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::scratch::{Scratch, adapted};

@@ -1,0 +1,255 @@
+//! Owned ranges of virtual memory.
+//!
+//! A mapping is populated before its address is returned. So a lack of memory is an error here, not
+//! SIGBUS at a later access, and no step has a page fault of a first access.
+
+use std::ffi::c_void;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::ptr;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+
+use crate::system::address::Address;
+use crate::system::cpus::allowed_cpu_count;
+use crate::{Error, Result};
+
+/// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
+/// pages.
+pub(crate) const MIB2: usize = 2 << 20;
+/// The least bytes per thread that populates; below, starting the thread costs more than it saves.
+const POPULATE_PIECE: usize = 256 << 20;
+/// The most threads that populate a mapping.
+const MAX_POPULATE_THREADS: usize = 16;
+
+/// A range that is unmapped on drop. Its bytes are accessed only in [`Self::populate`], before the owner
+/// returns pointers.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    at: Address<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
+    /// grants them.
+    pub(crate) fn anonymous(what: &'static str, len: usize) -> Result<Self> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let (hint, prot) = (aligned_hint(len), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
+        let ptr = unsafe { mm::mmap_anonymous(hint, len, prot, flags) };
+        let mapping = Self::from_mmap(ptr, len, what)?;
+        mapping.advise_huge();
+        mapping.populate(what, true)?;
+        Ok(mapping)
+    }
+
+    /// Maps the first `len` bytes of `file`, shared. A hugetlb file reserves its pages here (no
+    /// MAP_NORESERVE), so too few pages are an error. A core dump leaves the mapping out, because it may be
+    /// most of the machine's memory.
+    pub(crate) fn shared(
+        what: &'static str,
+        file: BorrowedFd,
+        len: usize,
+        write: bool,
+    ) -> Result<Self> {
+        let prot = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
+        let ptr = unsafe { mm::mmap(aligned_hint(len), len, prot, MapFlags::SHARED, file, 0) };
+        let mapping = Self::from_mmap(ptr, len, what)?;
+        mapping.advise(Advice::LinuxDontDump);
+        Ok(mapping)
+    }
+
+    fn from_mmap(
+        ptr: rustix::io::Result<*mut c_void>,
+        len: usize,
+        what: &'static str,
+    ) -> Result<Self> {
+        match ptr.map_err(io::Error::from) {
+            Ok(ptr) => Ok(Self { at: Address(ptr.cast()), len }),
+            Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
+            Err(error) => {
+                let what = format!("{what} of {len} bytes");
+                Err(Error::os("mmap", what, error, "pass the file of a pool's export"))
+            }
+        }
+    }
+
+    pub(crate) fn ptr(&self) -> *mut u8 {
+        self.at.0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Asks for transparent hugepages. A refusal is ignored: [`Self::huge_bytes`] counts those that
+    /// were granted.
+    pub(crate) fn advise_huge(&self) {
+        if self.len >= MIB2 {
+            self.advise(Advice::LinuxHugepage);
+        }
+    }
+
+    /// Gives advice that changes no contents, which the system may refuse.
+    fn advise(&self, advice: Advice) {
+        // SAFETY: this value owns the range, and the advice changes no contents.
+        let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, advice) };
+    }
+
+    /// Populates every page. With `write` it also allocates pages that the file does not have.
+    /// Contents do not change.
+    pub(crate) fn populate(&self, what: &'static str, write: bool) -> Result<()> {
+        if self.len < 2 * POPULATE_PIECE {
+            return self.populate_piece(0, self.len, write).map_err(|e| self.refused(what, e));
+        }
+        let most = allowed_cpu_count().min(MAX_POPULATE_THREADS);
+        let threads = (self.len / POPULATE_PIECE).clamp(1, most);
+        // Every thread populates whole hugepages, so that no two threads share one.
+        let piece = self.len.div_ceil(threads).next_multiple_of(MIB2);
+        let starts = (0..self.len).step_by(piece);
+        let mut work = starts.map(|at| (at, piece.min(self.len - at)));
+        let done = thread::scope(|scope| {
+            // This thread populates the first piece, and each piece for which no thread can be
+            // started.
+            let first = work.next();
+            let mut running = heapless::Vec::<_, MAX_POPULATE_THREADS>::new();
+            for (at, len) in work {
+                let piece = move || self.populate_piece(at, len, write);
+                match thread::Builder::new().spawn_scoped(scope, piece) {
+                    // This cannot fail: there are at most as many pieces as threads.
+                    Ok(thread) => drop(running.push(thread)),
+                    Err(_) => self.populate_piece(at, len, write)?,
+                }
+            }
+            first.map_or(Ok(()), |(at, len)| self.populate_piece(at, len, write))?;
+            running.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+            })
+        });
+        done.map_err(|error| self.refused(what, error))
+    }
+
+    /// Returns the error of a mapping that cannot be populated.
+    fn refused(&self, what: &'static str, source: io::Error) -> Error {
+        if is_lack(&source) {
+            return Error::OutOfMemory { what, bytes: self.len };
+        }
+        let what = format!("{what} of {} bytes", self.len);
+        Error::os("madvise(MADV_POPULATE)", what, source, "ask for fewer bytes, or free memory")
+    }
+
+    fn populate_piece(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
+        let advice = if write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+        loop {
+            let start = self.ptr().wrapping_add(at).cast();
+            // SAFETY: this value owns the range, because `at + len <= self.len`, and contents do
+            // not change.
+            match unsafe { mm::madvise(start, len, advice) } {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // Kernels before 5.14 have no such advice, and a sandbox may refuse it. Without `write` the
+                // pages exist, so later accesses only fault.
+                Err(Errno::INVAL | Errno::PERM | Errno::NOSYS) if write => {
+                    return self.read_zeros(at, len);
+                }
+                Err(Errno::INVAL | Errno::PERM | Errno::NOSYS) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Populates on kernels before 5.14 (openEuler 22.03 has 5.10): the kernel writes zeros from
+    /// `/dev/zero`, and without memory it returns EFAULT instead of raising SIGBUS. The memory must
+    /// be new, because its contents become zero.
+    fn read_zeros(&self, at: usize, len: usize) -> io::Result<()> {
+        let mut zeros = File::open("/dev/zero")?;
+        // SAFETY: `at + len <= self.len`; the mapping is new and writable, its bytes are zero pages
+        // (initialised), and no other code has its address before `populate` returns.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr().add(at), len) };
+        zeros.read_exact(bytes)
+    }
+
+    /// Makes the mapping read-only for this process.
+    pub(crate) fn protect(&self, what: &str) -> Result<()> {
+        // SAFETY: this value owns the range, which stays readable; no Rust reference into it
+        // exists.
+        unsafe { mm::mprotect(self.ptr().cast(), self.len, MprotectFlags::READ) }.map_err(|error| {
+            let what = format!("{what} of {} bytes", self.len);
+            Error::os("mprotect", what, error, "raise vm.max_map_count")
+        })
+    }
+
+    /// Returns the bytes that the kernel maps by transparent hugepages at the moment, as `smaps`
+    /// counts them.
+    pub(crate) fn huge_bytes(&self) -> usize {
+        // `smaps` of a process with many mappings takes milliseconds.
+        if self.len < MIB2 {
+            return 0;
+        }
+        let start = self.ptr().addr();
+        let smaps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+        huge_bytes_in(&smaps, start, start + self.len).min(self.len)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this value owns the range, and owners of a `Mapping` do not let its addresses be
+        // used after it is dropped.
+        let _ = unsafe { mm::munmap(self.ptr().cast(), self.len) };
+    }
+}
+
+/// Returns whether a call failed for lack of memory. Populating reports EFAULT or EHWPOISON where an
+/// access would raise SIGBUS, which a file in memory does when no page is left.
+fn is_lack(error: &io::Error) -> bool {
+    let code = Errno::from_io_error(error);
+    matches!(code, Some(Errno::NOMEM | Errno::AGAIN | Errno::FAULT | Errno::NOSPC))
+        || error.kind() == io::ErrorKind::OutOfMemory
+}
+
+/// Returns a free address that is aligned to 2 MiB as a hint for `mmap`; null for lengths below 2
+/// MiB. If the kernel does not take the hint, the mapping gets no hugepages.
+fn aligned_hint(len: usize) -> *mut c_void {
+    let (none, flags) = (ptr::null_mut(), MapFlags::PRIVATE | MapFlags::NORESERVE);
+    let wide = match len.checked_add(MIB2) {
+        Some(wide) if len >= MIB2 => wide,
+        _ => return none,
+    };
+    // SAFETY: a new anonymous mapping at an address that the kernel chooses replaces no other
+    // mapping.
+    match unsafe { mm::mmap_anonymous(none, wide, ProtFlags::empty(), flags) } {
+        Ok(free) => {
+            // SAFETY: the range was mapped just above, and no other code has its address.
+            let _ = unsafe { mm::munmap(free, wide) };
+            free.map_addr(|addr| addr.next_multiple_of(MIB2))
+        }
+        Err(_) => none,
+    }
+}
+
+/// Returns the sum of the hugepage lines of the ranges in `smaps` that overlap `start..end`, in
+/// bytes.
+fn huge_bytes_in(smaps: &str, start: usize, end: usize) -> usize {
+    let mut inside = false;
+    let mut kib = 0usize;
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        if let Some((from, to)) = first.split_once('-') {
+            let hex = |text| usize::from_str_radix(text, 16).ok();
+            inside = hex(from).zip(hex(to)).is_some_and(|(from, to)| start < to && from < end);
+        } else if inside && matches!(first, "ShmemPmdMapped:" | "AnonHugePages:") {
+            kib += words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        }
+    }
+    kib * 1024
+}
+
+#[cfg(test)]
+mod tests;

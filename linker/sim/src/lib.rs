@@ -1,0 +1,52 @@
+//! A simulated Ascend runtime: the part of `libascendcl` that AVSG calls.
+//!
+//! It is stricter than the real runtime where the real one can hide a defect. Its rules are taken
+//! from public documentation and sources; a comment marks each rule that is stricter than those.
+//!
+//! - **Contexts**: each thread has a current context. Set and reset of a device count the uses of
+//!   the device's shared context.
+//! - **Streams** are queues. Their work runs when a call waits or at random, and the next stream is
+//!   chosen at random as well, so that a missing wait makes results wrong.
+//! - **Memory**: the host cannot access the pages of device addresses; running kernels and copies
+//!   can. A registered host range is mapped a second time among the device addresses.
+//! - **Kernels** are C++ for the shim, in files or in memory and compiled on first use, or closures
+//!   of the test.
+//! - **Faults** are injected by [`Session`].
+//!
+//! There is one runtime per process, like the real one; a [`Session`] has exclusive use of it.
+
+mod binary;
+mod cache;
+mod call;
+mod capture;
+mod compile;
+pub mod compiler;
+mod entry;
+mod fault;
+mod kernel;
+mod launch;
+mod machine;
+mod memory;
+mod options;
+mod registry;
+mod schedule;
+mod session;
+pub mod shim;
+mod stream;
+mod task;
+
+/// The types and constants of the runtime: the bindings that the host uses.
+#[expect(missing_docs, reason = "generated from acl.h, which has the comments")]
+#[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
+#[rustfmt::skip]
+#[path = "../../../host/ascend/acl/sys.rs"]
+pub mod sys;
+
+pub use binary::compile_ahead;
+pub use cache::cache_folder;
+pub use entry::functions as entries;
+pub use entry::{resolve, symbol};
+pub use fault::LaunchFault;
+pub use kernel::{Device, Kernel, KernelFault};
+pub use options::Options;
+pub use session::Session;

@@ -1,0 +1,75 @@
+//! `avsg bench`: the measuring subcommands, one module each.
+
+mod disk;
+mod matching;
+mod step;
+mod transfer;
+mod workload;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::output::{Cell, count, short};
+
+#[derive(Subcommand, Debug)]
+pub enum Bench {
+    /// Measures how long Stage One (the slots and the miss list of a token) takes on this machine,
+    /// beside other ways to match
+    Match(matching::Options),
+    /// Measures how fast Stage Two copies on this machine, beside plain copy loops
+    Transfer(transfer::Options),
+    /// Measures what a decode step costs a server with many layers and requests: plans and transfers, beside
+    /// vLLM-Ascend's lru_resident_compact, copies of every selected row, and reads of the tables in order
+    Step(step::Options),
+    /// Measures a step whose rows are on a disk, beside reads of every row and a mapped file with a page cache
+    /// of the same memory
+    Disk(disk::Options),
+}
+
+pub fn run(bench: Bench) -> Result<ExitCode> {
+    match bench {
+        Bench::Match(options) => matching::run(&options)?,
+        Bench::Transfer(options) => transfer::run(&options)?,
+        Bench::Step(options) => step::run(&options)?,
+        Bench::Disk(options) => disk::run(&options)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The machine that the figures were measured on.
+#[derive(Serialize)]
+struct Host {
+    cpu: String,
+    cores: usize,
+}
+
+impl Host {
+    pub fn detect() -> Self {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = text.lines().find_map(|line| line.strip_prefix("model name"));
+        let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));
+        Self { cpu: cpu.to_owned(), cores: avsg::system::cpus::allowed_cpu_count() }
+    }
+
+    fn describe(&self) -> String {
+        format!("{} ({})", self.cpu, count(self.cores, "CPU"))
+    }
+}
+
+/// Returns a cell with a number as [`short`] formats it.
+fn number(value: f64) -> Cell {
+    Cell::shown(value, short(value))
+}
+
+/// Returns a cell with the ends of a range.
+fn range(low: f64, high: f64) -> Cell {
+    format!("{} to {}", short(low), short(high)).into()
+}
+
+/// Returns a cell with a number, and a ratio behind it.
+fn with_ratio(value: f64, ratio: f64) -> Cell {
+    Cell::shown(value, format!("{} ({}x)", short(value), short(ratio)))
+}

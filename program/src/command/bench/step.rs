@@ -1,0 +1,299 @@
+//! `avsg bench step`: what a decode step costs a server with many layers and requests, whose tables and rows
+//! are outside of the caches.
+
+mod ids;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Result;
+use avsg::device::params::{MAX_TOKENS, Params};
+use avsg::engine::{Config, Engine, MachineChoice};
+use avsg::pool::HostPool;
+use avsg::system::available_memory;
+use avsg::system::cpus::allowed_cpu_count;
+use clap::Args;
+use serde::Serialize;
+
+use crate::contenders::{Entry, Server, Shared, Sizes};
+use crate::stats::Summary;
+use crate::turns::{Contender, Turns};
+use ids::{HISTORY, Selections};
+
+use super::workload::Workload;
+use super::{Host, number, range, short};
+use crate::checks::in_range;
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::geometry::{TableOptions, machine};
+use crate::command::output::{self, OutputOptions, Page, Table};
+use crate::trace::Trace;
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "A time has everything that a call does: a plan with the check of its batch and the slots of every \
+                  id, a transfer with the copies of all missing rows. Each layer has rows, slots and, with as many \
+                  indexers as layers, tables of its own, so that a call finds in the caches only what the calls for \
+                  all other layers have left there. All contenders take the same steps in one run, in turns of 4 timed \
+                  steps, with buffers that are full before the first. Compare only ratios within one run."
+)]
+pub struct Options {
+    #[command(flatten)]
+    workload: Workload,
+    /// Layers of the model, 1 to 256
+    #[arg(long, value_name = "N", default_value_t = 61)]
+    layers: usize,
+    /// Selections of a step, one plan each, which the layers share; 1 to --layers [default: one for each layer]
+    #[arg(long, value_name = "N")]
+    indexers: Option<usize>,
+    /// B, the requests of a batch, 1 to 64
+    #[arg(long, value_name = "B", default_value_t = 8)]
+    requests: usize,
+    /// N_q, the tokens of a request in one step, 1 to 16
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    tokens: usize,
+    /// K, the ids selected per token; of a trace with more, the K ids with the smallest hashes are kept
+    /// [default: that of the trace]
+    #[arg(long, value_name = "K")]
+    k: Option<usize>,
+    /// S, the slots per request and layer, a multiple of 64 up to 65536
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    /// Lifetime rule: constant:L or learned [default: learned if S >= 2*K, else constant:127]
+    #[arg(long, value_name = "RULE")]
+    lifetime: Option<String>,
+    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
+    #[arg(long, default_value = "auto", value_parser = machine())]
+    machine: MachineChoice,
+    /// Threads of each contender, 1 to 64 [default: 8, or the CPUs that this process may use if they are
+    /// fewer]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Bytes of a row that is one segment, 1 to 65536
+    #[arg(long, value_name = "BYTES", default_value_t = 1152)]
+    row_bytes: usize,
+    /// Time plans alone, without memory for slots and rows
+    #[arg(long)]
+    plans_only: bool,
+    /// Steps to time, 1 to 100000
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    steps: usize,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Host,
+    workload: String,
+    /// Without the bytes of a row if no row was copied.
+    #[serde(flatten)]
+    sizes: Sizes,
+    k: usize,
+    slots: u32,
+    lifetime: String,
+    /// The vector machine that ran the kernels.
+    kernels: String,
+    /// Rows that missed, for each layer of a step.
+    misses_per_layer: f64,
+    disturbance: Disturbance,
+    rows: Vec<Row>,
+}
+
+/// The times of one part of a contender's steps.
+#[derive(Serialize)]
+struct Row {
+    what: String,
+    layers: usize,
+    /// Tables or buffers that the contender has.
+    buffers: usize,
+    /// Median time of a step, divided by layers and requests.
+    us_per_request: f64,
+    /// The same of the first decile and of the ninth.
+    us_first_decile: f64,
+    us_ninth_decile: f64,
+    /// Median time of a step.
+    step_us: f64,
+}
+
+/// The turns of the contenders. The tables are warm after eight steps.
+const TURNS: Turns = Turns { warm_up: 8, steps: 0, turn: 4, settle: 1 };
+
+impl Options {
+    fn check(&self) -> Result<Sizes> {
+        in_range("--layers", self.layers, 1..=256, "choose those of the model")?;
+        let indexers = self.indexers.unwrap_or(self.layers);
+        in_range("--indexers", indexers, 1..=self.layers, "choose at most one for each layer")?;
+        in_range("--requests", self.requests, 1..=64, "choose 8, for example")?;
+        let most = MAX_TOKENS as usize;
+        in_range("--tokens", self.tokens, 1..=most, "choose 1 without drafts, 4 with three")?;
+        in_range("--row-bytes", self.row_bytes, 1..=65_536, "choose 1152 or 656, for example")?;
+        in_range("--steps", self.steps, 1..=100_000, "choose 40, for example")?;
+        let threads = self.threads.unwrap_or_else(|| allowed_cpu_count().min(8));
+        in_range("--threads", threads, 1..=64, "choose the cores of the machine")?;
+        let &Self { layers, requests, tokens, row_bytes, .. } = self;
+        let row_bytes = (!self.plans_only).then_some(row_bytes);
+        Ok(Sizes { layers, indexers, requests, tokens, threads, ids: 0, row_bytes })
+    }
+
+    fn config(&self, params: Params, states: usize, threads: usize) -> Config {
+        Config { cores: threads, machine: self.machine, ..Config::new(params, states) }
+    }
+}
+
+/// Returns whether the machine has memory for the rows and the slots.
+fn fits(config: &Config, sizes: &Sizes) -> Result<bool> {
+    let pool = sizes.pool()?;
+    let (slots, tables) = Engine::bytes_needed(config, &pool)?;
+    let all = HostPool::plan_bytes(&pool)?.saturating_add(slots).saturating_add(2 * tables);
+    Ok(available_memory::bytes().is_none_or(|available| all <= available))
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    let mut sizes = options.check()?;
+    options.output.check(options.workload.path(), [])?;
+    let mut turns = Turns { steps: options.steps, ..TURNS };
+    let length = HISTORY + turns.total() * options.tokens;
+    let mut traces = options.workload.streams(options.requests, length)?;
+    if let Some(k) = options.k {
+        traces = traces.iter().map(|trace| trace.take_k(k)).collect::<avsg::Result<_>>()?;
+    }
+    sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
+    let rule = TableOptions { lifetime: options.lifetime.clone(), ..TableOptions::default() };
+    let params = rule.params(traces[0].k, options.tokens, options.slots, 0)?;
+    let config = options.config(params, options.requests, sizes.threads);
+    if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {
+        eprintln!("plans are timed alone, because the rows and the slots do not fit the memory");
+        sizes.row_bytes = None;
+    }
+    let server = shared(config, &sizes)?;
+    let kernels = server.borrow().machine().to_owned();
+    let entries = line_up(options, &sizes, &params, &server)?;
+    let selections = Selections::new(&traces, options.tokens, options.slots as usize);
+    turns.warm_up += selections.fills;
+    let bar = output::progress(turns.total(), "step");
+    let watch = Watch::start();
+    let (about, mut contenders): (Vec<_>, Vec<_>) =
+        entries.into_iter().map(|e| ((e.layers, e.buffers), e.contender)).unzip();
+    let ids = |step| Cow::Owned(selections.step(step));
+    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
+    drop(bar);
+    let misses_per_layer = server.borrow().misses_after(turns.warm_up);
+    let rows: Vec<Row> = (contenders.iter().zip(about).zip(&times))
+        .flat_map(|((contender, about), times)| rows(contender, about, times, sizes.requests))
+        .collect();
+    let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
+    let disturbance = watch.stop(options.steps, spreads);
+    let report = Report {
+        machine: Host::detect(),
+        workload: options.workload.name(),
+        sizes,
+        k: traces[0].k,
+        slots: options.slots,
+        lifetime: params.lifetime.to_string(),
+        kernels,
+        misses_per_layer,
+        disturbance,
+        rows,
+    };
+    options.output.write(&report, || page(&report))
+}
+
+/// Returns the times of each part of a contender that has as many layers and buffers as `about` tells.
+fn rows<'a>(
+    Contender { name, parts, .. }: &'a Contender<'_>,
+    (layers, buffers): (usize, usize),
+    times: &'a [Summary],
+    requests: usize,
+) -> impl Iterator<Item = Row> + 'a {
+    let each = 1.0 / (layers * requests) as f64;
+    parts.iter().zip(times).map(move |(part, times)| Row {
+        what: if part.is_empty() { name.clone() } else { format!("{name}: {part}") },
+        layers,
+        buffers,
+        us_per_request: times.p50 * each,
+        us_first_decile: times.p10 * each,
+        us_ninth_decile: times.p90 * each,
+        step_us: times.p50,
+    })
+}
+
+fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
+    Ok(Rc::new(RefCell::new(Server::new(config, sizes)?)))
+}
+
+/// Returns the contenders. The first one is the server.
+fn line_up(
+    options: &Options,
+    sizes: &Sizes,
+    params: &Params,
+    server: &Shared,
+) -> Result<Vec<Entry>> {
+    let (k, slots) = (params.k as usize, options.slots as usize);
+    let one = Sizes { layers: 1, indexers: 1, ..*sizes };
+    let alone = shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
+    let mut entries = vec![Entry::server("AVSG", server), Entry::server("AVSG", &alone)];
+    if sizes.tokens > 1 {
+        let plans = Sizes { row_bytes: None, ..*sizes };
+        let params = Params { tokens: 1, ..*params };
+        let config = options.config(params, sizes.requests * sizes.tokens, sizes.threads);
+        entries.push(Entry::server("AVSG, a table for each token", &shared(config, &plans)?));
+    }
+    entries.push(Entry::per_token_lru(sizes, k, slots)?);
+    if let Some(bytes) = sizes.row_bytes {
+        entries.push(Entry::copy_rows(server, sizes, k, bytes)?);
+    }
+    entries.push(Entry::read_tables(sizes, server));
+    Ok(entries)
+}
+
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    page.text(verdict(report));
+    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
+    let mut table = Table::new(columns.split(" | "));
+    for row in &report.rows {
+        table.add_row([
+            (&row.what).into(),
+            row.layers.into(),
+            row.buffers.into(),
+            number(row.us_per_request),
+            range(row.us_first_decile, row.us_ninth_decile),
+            number(row.step_us / 1e3),
+        ]);
+    }
+    page.table(&table);
+    let Report { sizes, k, slots, lifetime, .. } = report;
+    let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
+    let [indexers, threads] =
+        [(indexers, "indexer"), (threads, "thread")].map(|(n, noun)| output::count(*n, noun));
+    page.text(format!("measured  {}, {}", report.machine.describe(), report.workload));
+    page.text(format!(
+        "assumed   {layers} layers, {indexers}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {threads}, \
+         {}; {:.0} misses per layer and step",
+        report.kernels, report.misses_per_layer,
+    ));
+    page.text(format!("times     medians, {}", report.disturbance.line()));
+    page
+}
+
+/// Returns the answer in one sentence.
+fn verdict(report: &Report) -> String {
+    let find = |what: &str| report.rows.iter().find(|row| row.what.ends_with(what));
+    let us = |what: &str| find(what).map_or(f64::NAN, |row| row.step_us);
+    let (plan, transfer) = (us("AVSG: plan"), us("AVSG: transfer"));
+    let lru = short(us("lru_resident_compact") / plan);
+    let plans = short(plan / 1e3);
+    if transfer.is_nan() {
+        return format!(
+            "The plans of a step take {plans} ms, {lru} times as fast as lru_resident_compact."
+        );
+    }
+    let copies = us("every selected row") / (plan + transfer);
+    format!(
+        "A step takes {} ms, {} times as fast as copies of every selected row alone. Its plans take {plans} ms of it, \
+         {lru} times as fast as lru_resident_compact.",
+        short((plan + transfer) / 1e3),
+        short(copies)
+    )
+}

@@ -1,0 +1,143 @@
+//! `avsg bench transfer` measures the throughput of Stage Two beside plain copy loops.
+
+use anyhow::Result;
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine};
+use avsg::geometry;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg::system::cpus::MAX_CORES;
+use avsg_testkit::splitmix::SplitMix64;
+use clap::Args;
+use serde::Serialize;
+
+use super::{Host, number, short};
+use crate::checks::{in_range, require};
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::output::{self, Cell, OutputOptions, Page, Table};
+use crate::throughput::{self, Throughput};
+
+/// Bytes of memory that this bench takes at most.
+const MAX_BYTES: usize = 2_000_000_000;
+/// Requests with slots: so many that the slots exceed the caches. The last one is for the plan that wakes
+/// the workers.
+const STATES: usize = 33;
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "The engine's transfer of cold plans (all K ids of 8 requests miss) is compared with plain loops over \
+                  random rows on as many threads, in turns. Times are first deciles, because an interruption of one \
+                  core delays the whole transfer. At most 2 GB of memory are taken. avsg-research paper models other \
+                  ways to spread the misses over cores."
+)]
+pub struct Options {
+    /// K, the ids selected per token (one token per request); 1 to 16384
+    #[arg(long, value_name = "K", default_value_t = 2048)]
+    k: usize,
+    /// C, the cores that copy; 1 to 1024 [default: the CPUs of this machine]
+    #[arg(long, value_name = "C")]
+    cores: Option<usize>,
+    /// Rows of the host pool, K to 16777216; choose many times what the caches hold
+    #[arg(long, value_name = "ROWS", default_value_t = 262_144)]
+    rows_in_pool: usize,
+    /// Bytes of a KV row that is one segment, 1 to 1048576
+    #[arg(long, value_name = "BYTES,..", value_delimiter = ',', default_value = "1152,656")]
+    row_bytes: Vec<usize>,
+    /// Transfers of each contender, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 45)]
+    repeats: usize,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Host,
+    k: usize,
+    disturbance: Disturbance,
+    throughput: Vec<Throughput>,
+}
+
+impl Options {
+    fn check(&self) -> Result<()> {
+        for &bytes in &self.row_bytes {
+            in_range("--row-bytes", bytes, 1..=1 << 20, "choose 1152 or 656, for example")?;
+        }
+        if let Some(cores) = self.cores {
+            in_range("--cores", cores, 1..=MAX_CORES, "leave it out to use all CPUs")?;
+        }
+        in_range("--repeats", self.repeats, 1..=10_000, "choose 45, for example")?;
+        let rows = self.k..=1 << 24;
+        Ok(in_range("--rows-in-pool", self.rows_in_pool, rows, "choose many times K")?)
+    }
+
+    /// Creates the engine for rows of `row_bytes` bytes; refuses one that takes more than [`MAX_BYTES`].
+    fn engine(&self, row_bytes: usize) -> Result<Engine> {
+        let k = u32::try_from(self.k).unwrap_or(u32::MAX);
+        // A small deployment has about twice as many slots as selected ids.
+        let slots = k.saturating_mul(2).checked_next_power_of_two().unwrap_or(u32::MAX).max(64);
+        let params = Params::wide(k, 1, slots);
+        geometry::check(&params)?;
+        let mut config = Config::new(params, STATES);
+        config.cores = self.cores.unwrap_or(config.cores);
+        let format = RowFormat::single(row_bytes)?;
+        let pool = PoolConfig::new(1, self.rows_in_pool, format);
+        let (rows, words) = Engine::bytes_needed(&config, &pool)?;
+        let bytes = HostPool::plan_bytes(&pool)?.saturating_add(rows).saturating_add(words);
+        let limit = format!("this bench takes at most {MAX_BYTES} bytes");
+        let remedy = "lower --rows-in-pool, --k or --row-bytes";
+        require(bytes <= MAX_BYTES, "memory", format!("{bytes} bytes"), limit, remedy)?;
+        Ok(Engine::new(config, HostPool::new(&pool)?)?)
+    }
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    options.check()?;
+    options.output.check([], [])?;
+    let mut order: Vec<i32> = (0..options.rows_in_pool as i32).collect();
+    SplitMix64::new(3).shuffle(&mut order);
+    let bar = output::progress(options.row_bytes.len(), "transfer");
+    let watch = Watch::start();
+    let measure = |&row_bytes: &usize| {
+        let all = throughput::measure(&mut options.engine(row_bytes)?, &order, options.repeats);
+        bar.inc(1);
+        all
+    };
+    let throughput = options.row_bytes.iter().map(measure).collect::<Result<Vec<_>>>()?;
+    let spreads = throughput.iter().map(|row| row.time_spread);
+    let disturbance = watch.stop(options.repeats * throughput.len(), spreads);
+    drop(bar);
+    let report = Report { machine: Host::detect(), k: options.k, disturbance, throughput };
+    options.output.write(&report, || page(&report))
+}
+
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let first = &report.throughput[0];
+    page.text(format!(
+        "Rows of {} bytes are copied at {} GB/s: {:.0} % of the best plain loop, {} times a loop of memcpy.",
+        first.row_bytes,
+        short(first.engine_gbs),
+        first.percent_of_best,
+        short(first.engine_gbs / first.memcpy_gbs)
+    ));
+    let columns = "row bytes | Stage Two, GB/s | its copier | memcpy loop, GB/s | best loop, GB/s | its copier | \
+                   Stage Two, % of best";
+    let mut table = Table::new(columns.split(" | "));
+    for row in &report.throughput {
+        table.add_row([
+            row.row_bytes.into(),
+            number(row.engine_gbs),
+            (&row.copier).into(),
+            number(row.memcpy_gbs),
+            number(row.best_loop_gbs),
+            (&row.best_loop).into(),
+            Cell::number(row.percent_of_best, 1),
+        ]);
+    }
+    page.table(&table);
+    let (rows, cores) = (first.rows, output::count(first.cores, "copying core"));
+    page.text(format!("measured  {}, {cores}, {rows} rows at once", report.machine.describe()));
+    page.text(format!("times     {}", report.disturbance.line()));
+    page
+}

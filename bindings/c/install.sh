@@ -20,13 +20,13 @@ done
 # The pkg-config file needs an absolute prefix, and the CMake package the way from the libraries to it.
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 libdir=${libdir#"$prefix"/}
-case /$libdir/ in //* | *) fail "libdir is $libdir, but it must be in the prefix $prefix; pass lib64, for example" ;; esac
+case /$libdir/ in //* | */../*) fail "libdir is $libdir, but it must be in the prefix $prefix; pass lib64, for example" ;; esac
 case $prefix/$libdir in
   *[\$\(\)\"]* | *$'\n'*) fail "prefix is $prefix/$libdir, but pkg-config passes no dollar, bracket, double quote or newline on; pass another folder" ;;
 esac
 
 cargo build --manifest-path "$here/so/Cargo.toml" --profile "$profile" --locked
-target=${CARGO_TARGET_DIR:-$here/../target}
+target=${CARGO_TARGET_DIR:-$here/../../target}
 case $profile in dev) built=$target/debug ;; *) built=$target/$profile ;; esac
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../../Cargo.toml")
 abi=$(sed -n 's/^#define AVSG_ABI_VERSION //p' "$here/include/avsg.h")

@@ -54,13 +54,17 @@ fn a_load_a_fork_and_an_invalidation_reach_the_state_that_they_name() {
     handles.destroy();
 }
 
-/// Plans a batch of one request and returns the number of its misses.
+/// Plans a batch of one request, transfers it to the layer of its indexer, and returns the number of its misses.
 fn misses(handles: &Handles, indexer: usize, generation: i32, ids: [i32; K]) -> usize {
     let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
     owned.push([1, generation, -1, 128], &[ids.to_vec()]);
     owned.blocks = (0..8).collect();
     // SAFETY: `owned` owns the arrays.
     ok(unsafe { avsg_engine_plan(handles.engine, &c_batch(&owned), handles.plan, null_mut()) });
+    // SAFETY: the list has one layer.
+    ok(unsafe {
+        avsg_engine_transfer(handles.engine, handles.plan, &indexer, 1, null(), null_mut())
+    });
     missed(handles.plan, 0, true).len()
 }
 

@@ -175,12 +175,14 @@ unsafe impl<const G: bool> Cpu for Avx2<G> {
     fn map_life(self, to: &mut [i8], life: &[i8], table: &[i8; 256]) {
         // The entries of sixteen lifetimes, once in each half of a register.
         let mut rows = [intrinsic!(_mm256_setzero_si256()); 16];
-        for (row, bytes) in rows.iter_mut().zip(table.as_chunks::<16>().0) {
+        for (n, row) in rows.iter_mut().enumerate() {
+            let bytes = &table[16 * n..16 * n + 16];
             // `bytes` has 16 bytes, the size of the load.
             let bytes = intrinsic!(_mm_loadu_si128(bytes.as_ptr().cast()));
             *row = intrinsic!(_mm256_broadcastsi128_si256(bytes));
         }
-        for (to, life) in to.chunks_exact_mut(32).zip(life.chunks_exact(32)) {
+        for (n, life) in life.chunks_exact(32).enumerate() {
+            let to = &mut to[32 * n..32 * n + 32];
             // `life` and `to` are 32 bytes, the size of the load and of the store.
             let l = intrinsic!(_mm256_loadu_si256(life.as_ptr().cast()));
             let mapped = self.entries(&rows, l);

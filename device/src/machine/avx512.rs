@@ -194,12 +194,14 @@ unsafe impl<const G: bool> Cpu for Avx512<G> {
         }
         // The entries of sixteen lifetimes, once in each quarter of a register.
         let mut rows = [intrinsic!(_mm512_setzero_si512()); 16];
-        for (row, bytes) in rows.iter_mut().zip(table.as_chunks::<16>().0) {
+        for (n, row) in rows.iter_mut().enumerate() {
+            let bytes = &table[16 * n..16 * n + 16];
             // `bytes` has 16 bytes, the size of the load.
             let bytes = intrinsic!(_mm_loadu_si128(bytes.as_ptr().cast()));
             *row = intrinsic!(_mm512_broadcast_i32x4(bytes));
         }
-        for (to, life) in to.chunks_exact_mut(64).zip(life.chunks_exact(64)) {
+        for (n, life) in life.chunks_exact(64).enumerate() {
+            let to = &mut to[64 * n..64 * n + 64];
             // `life` and `to` are 64 bytes, the size of the load and of the store.
             let l = intrinsic!(_mm512_loadu_si512(life.as_ptr().cast()));
             let mapped = self.entries(&rows, l);

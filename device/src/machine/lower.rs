@@ -158,10 +158,10 @@ impl<C: Cpu> Machine for C {
             // well and saves the stores.
             return;
         }
-        for (column, v) in list.columns.iter_mut().zip(values) {
+        for (column, v) in list.columns.iter_mut().zip(&values) {
             let (words, mut done) = (&mut column.data[list.len..][..Vector::<C>::LANES], 0);
-            for (register, set) in v.1.into_iter().zip(sets) {
-                self.pack(&mut words[done..], register, set);
+            for (i, &set) in sets.iter().enumerate() {
+                self.pack(&mut words[done..], v.1[i], set);
                 done += set.count_ones() as usize;
             }
         }
@@ -170,7 +170,8 @@ impl<C: Cpu> Machine for C {
     #[inline(always)]
     fn move_list<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
         // The fields are swapped one by one, because a swap of whole lists compiles to a call.
-        for (a, b) in to.columns.iter_mut().zip(&mut from.columns) {
+        for n in 0..W {
+            let (a, b) = (&mut to.columns[n], &mut from.columns[n]);
             core::mem::swap(&mut a.data, &mut b.data);
             core::mem::swap(&mut a.mask, &mut b.mask);
         }

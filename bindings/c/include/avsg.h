@@ -238,8 +238,7 @@ avsg_status avsg_engine_append(avsg_engine *engine, const avsg_batch *batch, con
 /// Destroys the handle of a pool, whose memory lasts until every engine on it is destroyed.
 avsg_status avsg_pool_destroy(avsg_pool *pool);
 
-/// Destroys an engine; its plans stay readable on the host. After AVSG_DEVICE, because the runtime
-/// refused to release something, the handle is invalid, too.
+/// Destroys an engine; its plans stay readable on the host. After AVSG_DEVICE the handle is invalid, too.
 avsg_status avsg_engine_destroy(avsg_engine *engine);
 
 /// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`). It waits for no call.

@@ -1,7 +1,7 @@
 //! All memory of a pool, an engine and a plan, computed before anything is taken.
 
-use crate::config::{Device, avsg_engine_config, engine_config};
-use crate::pool_config::{avsg_pool_config, pool_config};
+use crate::engine::{Device, avsg_engine_config, engine_config};
+use crate::pool::{avsg_pool_config, pool_config};
 use crate::sized::{give_struct, zeroed};
 use crate::status::{Result, avsg_status};
 use avsg::ascend::sizes;

@@ -1,6 +1,6 @@
 //! Changes of a state between steps.
 
-use crate::arrays::avsg_i32s;
+use crate::batch::avsg_i32s;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;

@@ -1,12 +1,15 @@
 //! What a call returns: a status.
 
-use std::fmt::{self, Display};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char};
+use std::fmt;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use avsg::Error;
-
-use crate::message::set_last_error;
+use crate::c_text::write_c_text;
 use crate::silence;
+use avsg::Error;
+use avsg_status::*;
 
 /// What a function returns. The numbers never change; treat an unknown one as a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +42,6 @@ pub enum avsg_status {
     /// Rows of a file are not whole; a plan's other requests are served.
     AVSG_LOST_ROWS = 12,
 }
-
-use avsg_status::*;
 
 /// An error that a C function is about to return.
 #[derive(Debug)]
@@ -153,6 +154,54 @@ pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
             AVSG_INTERNAL
         }
     }
+}
+
+/// Returns the name of a status, such as "AVSG_BUSY", or "unknown status" for another number. The
+/// string is never NULL and valid for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
+    const NAMES: [(avsg_status, &CStr); 13] = [
+        (AVSG_OK, c"AVSG_OK"),
+        (AVSG_INVALID, c"AVSG_INVALID"),
+        (AVSG_NULL, c"AVSG_NULL"),
+        (AVSG_HANDLE, c"AVSG_HANDLE"),
+        (AVSG_SIZE, c"AVSG_SIZE"),
+        (AVSG_BUSY, c"AVSG_BUSY"),
+        (AVSG_UNSUPPORTED, c"AVSG_UNSUPPORTED"),
+        (AVSG_NO_MEMORY, c"AVSG_NO_MEMORY"),
+        (AVSG_OS, c"AVSG_OS"),
+        (AVSG_INTERNAL, c"AVSG_INTERNAL"),
+        (AVSG_DEVICE, c"AVSG_DEVICE"),
+        (AVSG_FORKED, c"AVSG_FORKED"),
+        (AVSG_LOST_ROWS, c"AVSG_LOST_ROWS"),
+    ];
+    let name = NAMES.iter().find(|(code, _)| *code as i32 == status);
+    name.map_or(c"unknown status", |(_, name)| name).as_ptr()
+}
+
+/// Bytes of the longest message, with the NUL at its end.
+pub(crate) const MAX_MESSAGE: usize = 1024;
+
+thread_local! {
+    // An array has no destructor, so that it stays usable until the thread ends.
+    static LAST_ERROR: UnsafeCell<[u8; MAX_MESSAGE]> =
+        const { UnsafeCell::new([0; MAX_MESSAGE]) };
+}
+
+/// Stores the message that `avsg_last_error` returns on this thread.
+pub(crate) fn set_last_error(text: &dyn Display) {
+    LAST_ERROR.with(|last| {
+        // SAFETY: the array is this thread's, and no other reference to it exists, because
+        // `avsg_last_error` returns a raw pointer, and the text of a failure is the library's own.
+        write_c_text(unsafe { &mut *last.get() }, text);
+    });
+}
+
+/// Returns the message of the last failure on the calling thread, or an empty string before the first one.
+/// The string is valid and unchanged until the next call that fails on this thread, or the thread ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_last_error() -> *const c_char {
+    LAST_ERROR.with(|last| last.get().cast::<c_char>().cast_const())
 }
 
 #[cfg(test)]

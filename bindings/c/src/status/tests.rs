@@ -1,7 +1,7 @@
 use super::*;
 use std::ffi::CStr;
 
-use crate::message::{MAX_MESSAGE, avsg_last_error};
+use crate::status::{MAX_MESSAGE, avsg_last_error};
 
 fn last() -> String {
     // SAFETY: the string is NUL-terminated and valid until this thread's next failure.

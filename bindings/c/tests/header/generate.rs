@@ -1,7 +1,7 @@
-//! The text of `bindings/c/include/avsg.h`: the template `bindings/c/header.txt`, in which each line `@module` becomes the
-//! declarations of a module of `bindings/c/src` in the order of its source.
+//! The text of `bindings/c/include/avsg.h`: the template `bindings/c/header.txt`, in which each line `@name name ..` becomes
+//! the declarations of these items of `bindings/c/src`.
 
-use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,30 +19,20 @@ fn template() -> String {
     fs::read_to_string(root().join("bindings/c/header.txt")).unwrap()
 }
 
-/// Returns the source of each module in the header, by its name.
-pub fn sources() -> Vec<(String, String)> {
-    let read = |name: &str| {
-        let path = root().join("bindings/c/src").join(name).with_extension("rs");
-        (name.to_owned(), fs::read_to_string(path).unwrap())
-    };
-    template().lines().filter_map(|line| line.strip_prefix('@')).map(read).collect()
-}
-
-/// Returns the names of the public items of a module in the order of its source.
-fn items(source: &str) -> Vec<&str> {
-    let kinds = ["pub struct ", "pub enum ", "pub type ", "pub const "];
-    let names = source.lines().filter_map(|line| {
-        let item = kinds.iter().find_map(|kind| line.strip_prefix(kind));
-        item.or_else(|| Some(line.strip_prefix("pub ")?.split_once("extern \"C\" fn ")?.1))
-    });
-    names
-        .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap())
-        .collect()
+/// Returns the source of each module but the root, with its path.
+pub fn sources() -> Vec<(PathBuf, String)> {
+    let files =
+        fs::read_dir(root().join("bindings/c/src")).unwrap().map(|file| file.unwrap().path());
+    let is_module =
+        |path: &PathBuf| path.extension() == Some(OsStr::new("rs")) && !path.ends_with("lib.rs");
+    let mut all: Vec<_> = files.filter(is_module).collect();
+    all.sort();
+    all.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
 /// Returns the declarations that cbindgen generates.
 fn declarations() -> Vec<String> {
-    let enums = |(_, source): &(String, String)| -> Vec<String> {
+    let enums = |(_, source): &(PathBuf, String)| -> Vec<String> {
         let names = source.split("\npub enum ").skip(1);
         names.map(|rest| rest.split(' ').next().unwrap().to_owned()).collect()
     };
@@ -61,9 +51,7 @@ fn declarations() -> Vec<String> {
         enumeration: EnumConfig { prefix_with_name: false, ..Default::default() },
         ..Default::default()
     };
-    let with = |builder: Builder, (name, _): &(String, String)| {
-        builder.with_src(root().join("bindings/c/src").join(name).with_extension("rs"))
-    };
+    let with = |builder: Builder, (path, _): &(PathBuf, String)| builder.with_src(path);
     let mut bytes = Vec::new();
     let builder = sources().iter().fold(Builder::new().with_config(config), with);
     builder.generate().unwrap().write(&mut bytes);
@@ -125,16 +113,15 @@ fn wrapped(line: &str) -> String {
 /// Generates the header.
 pub fn header() -> String {
     let declarations = declarations();
-    let sources: HashMap<_, _> = sources().into_iter().collect();
     let mut used = 0;
     let mut text = String::new();
     for line in template().lines() {
-        let Some(module) = line.strip_prefix('@') else {
+        let Some(names) = line.strip_prefix('@') else {
             text += line;
             text.push('\n');
             continue;
         };
-        for name in items(&sources[module]) {
+        for name in names.split(' ') {
             let item = declarations.iter().find(|item| declares(item, name)).expect(name);
             text += &compact(item);
             text.push('\n');

@@ -9,15 +9,15 @@
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 pub use cpu::Kernel;
-use declare::Memory;
+use links::Links;
 use phase::Phase;
-use search::Links;
 
 mod columns;
 pub(crate) mod control;
 pub mod cpu;
 pub mod declare;
 pub mod emu;
+pub mod links;
 mod lower;
 pub mod phase;
 pub mod search;
@@ -54,6 +54,16 @@ pub trait Lanes<S>:
     + Sub<S, Output = Self>
     + Mul<S, Output = Self>
 {
+}
+
+/// The kinds of fast memory that a machine has.
+pub trait Memory {
+    /// A column of 32-bit words.
+    type Column<'a>;
+    /// The lifetime column: S signed bytes, one per slot.
+    type Life<'a>;
+    /// `W` columns that grow together. A list with `W` = 0 is a counter.
+    type List<'a, const W: usize>;
 }
 
 /// A vector machine. A value of the type proves that the CPU has the instructions.

@@ -15,7 +15,7 @@
 pub mod ranges;
 pub mod roles;
 
-use avsg_device::machine::search::Links;
+use avsg_device::machine::links::Links;
 use avsg_device::params::MAX_RETRIES;
 
 use crate::tape::code::{Need, Operand, Role};

@@ -3,18 +3,8 @@
 //! A kernel names each column and argument once. A CPU answers with slices of its memory, the
 //! recorder writes down names and ranges, and a test answers with values by name.
 
-use super::Machine;
+use super::{Machine, Memory};
 use core::ops::RangeInclusive;
-
-/// The kinds of fast memory that a machine has.
-pub trait Memory {
-    /// A column of 32-bit words.
-    type Column<'a>;
-    /// The lifetime column: S signed bytes, one per slot.
-    type Life<'a>;
-    /// `W` columns that grow together. A list with `W` = 0 is a counter.
-    type List<'a, const W: usize>;
-}
 
 /// The source of the working columns of a core.
 pub trait Columns<'a, M: Memory> {

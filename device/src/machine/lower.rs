@@ -2,9 +2,10 @@
 //! vectors, and a list is a slice that grows.
 
 use super::Machine;
+use super::Memory;
 use super::cpu::{Column, Cpu, Life, List, REGISTERS, Scalar, Tile, index};
-use super::declare::Memory;
-use super::search::{self, Links};
+use super::links::Links;
+use super::search;
 use super::vector::{Mask, Vector, each};
 
 /// Defines methods that do the same to each register, by the instructions of the same names.

@@ -4,8 +4,9 @@ use super::request::{Blocks, MissList, Request, Rows, Share, Span};
 use super::schedule::{Schedule, Work};
 use super::sequential::Sequential;
 use super::stage_one::stage_one;
+use crate::machine::Memory;
 use crate::machine::cpu::{Column, Cpu, Kernel, Life, List, SLACK, Scalar};
-use crate::machine::declare::{Columns, Memory};
+use crate::machine::declare::Columns;
 use crate::machine::emu::Emu;
 #[cfg(all(target_arch = "x86_64", not(target_os = "none")))]
 use crate::machine::{avx2::Avx2, avx512::Avx512};

@@ -6,7 +6,8 @@
 
 use super::request::Request;
 use crate::machine::Machine;
-use crate::machine::declare::{Columns, Memory};
+use crate::machine::Memory;
+use crate::machine::declare::Columns;
 use crate::table::hash::{max_sequence, sequence_fits};
 use crate::table::learned::{self, LIFETIMES};
 use crate::table::params::{ID_LIMIT, Lifetime, Params};

@@ -22,7 +22,7 @@
 //! often on it: Stage One takes 4 to 14 % longer.
 
 use super::params::{Params, Table};
-use crate::machine::search::Links;
+use crate::machine::links::Links;
 use crate::machine::{Machine, search};
 
 /// The number of low bits of a mixed word; links, strides and fingerprints are the highest of them.

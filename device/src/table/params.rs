@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::state::{FINGERPRINT_AND_SLOT_BITS, NEW};
-use crate::machine::search::bits_below;
+use crate::machine::links::bits_below;
 
 /// The limit of ids: they are below 2^24, because the hash takes no higher bits ([`crate::hash`]).
 pub const ID_LIMIT: i32 = 1 << 24;

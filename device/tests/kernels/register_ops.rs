@@ -148,7 +148,7 @@ fn vectors<C: Cpu>(m: C, n: i32, random: &mut SplitMix64) {
     m.sweep(Scalar::new(n), |t| {
         let v = Machine::load(m, t, &x);
         let w = ((v + v * 3 - v + scalar) & 0x7FF | 0x800) * scalar - scalar;
-        Machine::store(m, t, &mut y, (w | v) & (v + 5) * v);
+        Machine::store(m, t, &mut y, (w | v) & ((v + 5) * v));
         let chosen = Machine::is_negative(m, v) & !m.eq_to(v, -5) | m.eq_to(v, 7);
         m.append(t, &mut list, chosen, [v, m.iota(t)]);
     });

@@ -4,9 +4,9 @@ use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Wor
 use crate::tape::operations::operations;
 use crate::tape::{Op, OpCode, Rule};
 use avsg_device::machine::Machine;
-use avsg_device::machine::declare::Memory;
+use avsg_device::machine::Memory;
+use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
-use avsg_device::machine::search::Links;
 
 /// The type of a parameter from the notation of the table.
 macro_rules! parameter {

@@ -2,8 +2,8 @@
 
 use super::Type;
 use super::operations::operations;
+use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
-use avsg_device::machine::search::Links;
 
 /// The kind of memory that an operand must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

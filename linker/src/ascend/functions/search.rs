@@ -6,7 +6,7 @@
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use crate::ascend::aiv::Type::{I32, U8};
 use crate::ascend::aiv::{Call, Comparison, Expr, Loop, Scalar, Step, Tensor, args};
-use avsg_device::machine::search::{Links, bits_below};
+use avsg_device::machine::links::{Links, bits_below};
 
 /// Bits of the result of a search. The priority of the link is stored above them.
 const RESULT_BITS: u32 = 20;

@@ -1,7 +1,8 @@
 //! Searches for links: their definition in the kernel language, recorded and replayed.
 
 use super::Replay;
-use avsg_device::machine::search::{Links, find, find_free};
+use avsg_device::machine::links::Links;
+use avsg_device::machine::search::{find, find_free};
 use avsg_linker::check::{Refused, Why};
 use avsg_linker::record::Recording;
 use avsg_linker::tape::{Op, Range, Tape};

@@ -6,7 +6,7 @@ use avsg_device::hash;
 use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
-use avsg_device::machine::search::Links;
+use avsg_device::machine::links::Links;
 use avsg_device::params::Params;
 use avsg_linker::check::Why;
 use avsg_linker::record::Recorder;

@@ -3,6 +3,7 @@
 
 mod engines;
 mod faults;
+mod lost;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

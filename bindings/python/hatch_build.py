@@ -1,6 +1,6 @@
 """Builds libavsg.so and the program avsg with Cargo for the wheel, whose tag is py3-none-linux_<machine>.
 
-Before that, header.py makes the module _header of bindings/c/include/avsg.h. An editable install has all three in src/avsg.
+Before that, header.py makes the module _header of avsg.h. An editable install has all three in src/avsg.
 A source distribution carries the Rust sources in its folder `rust`, and is built from them.
 
 `build_wheel` turns the wheel's tag into a manylinux one with auditwheel. The environment may say:
@@ -47,7 +47,11 @@ def repository(root: Path) -> Path:
     around = list(root.parents)[: len(FOLDER.parts)]
     # In a folder such as /tmp anybody could put a Cargo project beside this folder, which the build would run.
     shared = any(folder.stat().st_mode & stat.S_ISVTX for folder in around)
-    if shared or root.parts[-len(FOLDER.parts) :] != FOLDER.parts or not (around[-1] / "bindings" / "c" / "so").is_dir():
+    if (
+        shared
+        or root.parts[-len(FOLDER.parts) :] != FOLDER.parts
+        or not (around[-1] / "bindings" / "c" / "so").is_dir()
+    ):
         raise SystemExit(
             f"{root} is not the folder {FOLDER} of a checkout of the whole repository; pass that folder to a pip "
             "from 21.3 on (an older pip copies it: python -m pip install --upgrade pip), or install a wheel of avsg"

@@ -1,4 +1,4 @@
-"""Prints what bindings/c/include/avsg.h declares as a Python module: python3 bindings/python/header.py > python/src/avsg/_header.py
+"""Prints what bindings/c/include/avsg.h declares as a Python module: bindings/python/header.py >src/avsg/_header.py
 
 The build of the wheel does the same, so that no number, field or parameter of the C interface is written by hand.
 A declaration that has another form than those below is an error.
@@ -77,7 +77,7 @@ def known(text: str) -> None:
     """Refuses declarations that are left of a text."""
     left = re.sub(r"^ *///.*", "", text, flags=re.M).strip()
     if left:
-        raise SystemExit(f"bindings/python/header.py does not know this declaration of bindings/c/include/avsg.h: {left[:200]}")
+        raise SystemExit(f"header.py does not know this declaration of avsg.h: {left[:200]}")
 
 
 def variable(declaration: str, doc: str = "") -> Variable:

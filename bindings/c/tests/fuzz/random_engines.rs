@@ -91,6 +91,9 @@ impl RandomCaller<'_> {
         let made = self.record(status);
         // A pool in a file has indexers of its own.
         let comparable = model.is_some() && of_file.is_none() && !to.is_null();
+        // The query does not know where the rows of this pool are, which slots with a wrong stride may reach.
+        let at_rows = query == avsg_status::AVSG_OK && last_error().contains("have the same bytes");
+        let comparable = comparable && (made || !at_rows);
         if self.verify && (made || comparable && status != avsg_status::AVSG_NO_MEMORY) {
             assert_eq!(query, status, "one of them said: {}", last_error());
         }

@@ -17,8 +17,8 @@ const NOTE: &str = "\
 // - A function type is a promise about a library that no compiler checks. Names, arguments and their order
 //   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
 //   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
-//   followed here. Sizes of structs are compared with a C compiler's in functions.rs.
-// - `functions::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
+//   followed here. Sizes of structs are compared with a C compiler's in result.rs.
+// - `result::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
 //   and a library that lacks a required one is refused as a whole.
 // - What a call is given is in the SAFETY comment at the call.";
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs};
 
-use avsg::ascend::acl::{Acl, Context, DeviceMemory, Event, OPTIONAL, REQUIRED, Source, Stream};
+use avsg::ascend::acl::{Acl, Context, DeviceMemory, FUNCTIONS, Need, Source, Stream};
 use avsg::ascend::simulated;
 use avsg::engine::Fresh;
 use avsg_sim::{Options, Session, resolve};
@@ -16,6 +16,11 @@ use crate::harness::{
     count, engine_over, expect_refusal, fail_next, in_session, plan_in_a_stream, seeded,
 };
 use crate::small::{self, K, ROW, check, ids, one_request};
+
+/// Returns the names of the functions with this need.
+fn names(need: Need) -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().filter(move |function| function.1 == need).map(|function| function.0)
+}
 
 /// Opens a compiled library of these functions, each of which returns `code`.
 fn open_compiled(name: &str, functions: &[&str], code: i32) -> avsg::Result<Acl> {
@@ -46,15 +51,15 @@ fn a_missing_library_lists_the_names_that_were_tried() {
 
 #[test]
 fn the_link_stub_and_an_old_runtime_are_refused_by_what_they_lack() {
-    let all: Vec<&str> = REQUIRED.iter().chain(OPTIONAL).copied().collect();
+    let all: Vec<&str> = FUNCTIONS.iter().map(|function| function.0).collect();
     expect_refusal(open_compiled("stub", &all, 100_039), &["stub for linking"]);
     for lacks in ["aclrtHostRegister", "aclrtLaunchKernelWithConfig"] {
-        let functions: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
+        let functions: Vec<&str> = names(Need::Required).filter(|name| *name != lacks).collect();
         let opened = open_compiled(lacks, &functions, 0);
         expect_refusal(opened, &[&format!("lacks {lacks}"), "8.1"]);
     }
     // A library without the optional functions is complete.
-    open_compiled("floor", REQUIRED, 0).unwrap();
+    open_compiled("floor", &names(Need::Required).collect::<Vec<_>>(), 0).unwrap();
 }
 
 #[test]
@@ -91,9 +96,9 @@ fn objects_work_on_other_threads_and_in_other_contexts() {
             stream.synchronize(1000).unwrap();
         });
     });
-    // Nor is a stream's context the current one of this thread, which recording an event needs.
-    for (context, stream) in [(&context, &stream), (&other, &foreign)] {
-        Event::new(context).unwrap().record(stream).unwrap();
+    // Nor is a stream's context the current one of this thread, which a capture needs.
+    for stream in [&stream, &foreign] {
+        stream.capture(|| Ok(())).unwrap();
     }
     drop((stream, foreign, context, other));
     assert_eq!(session.leaks(), Vec::<String>::new());
@@ -101,7 +106,7 @@ fn objects_work_on_other_threads_and_in_other_contexts() {
 
 /// Resolves the required functions only.
 fn resolve_required(name: &CStr) -> *mut c_void {
-    let required = REQUIRED.iter().any(|required| required.as_bytes() == name.to_bytes());
+    let required = names(Need::Required).any(|required| required.as_bytes() == name.to_bytes());
     if required { resolve(name) } else { std::ptr::null_mut() }
 }
 
@@ -111,7 +116,7 @@ fn an_engine_calls_each_required_function_and_needs_no_other() {
     // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
     let source = unsafe { Source::process("the smallest runtime", resolve_required) };
     let acl = Acl::open(&source).unwrap();
-    assert_eq!(acl.absent().collect::<Vec<_>>(), OPTIONAL);
+    assert!(acl.lacks(Need::Optional).eq(names(Need::Optional)));
     let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let mut engine = engine_over(&session, &context, &small::config(1), small::pool()).unwrap();
     let mut plan = engine.new_plan(1, 1).unwrap();
@@ -135,7 +140,7 @@ fn an_engine_calls_each_required_function_and_needs_no_other() {
     engine.close().unwrap();
     assert_eq!(session.leaks(), Vec::<String>::new());
     let calls: BTreeSet<&str> = session.calls().into_iter().collect();
-    assert_eq!(calls, REQUIRED.iter().copied().collect());
+    assert_eq!(calls, names(Need::Required).collect());
 }
 
 /// The failed release of one engine is no failure of another one in its context, and an engine that is closed returns it.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Acl, call, sys};
+use super::{Acl, sys};
 use crate::system::address::Address;
 use crate::{Error, Result, ensure, invalid};
 
@@ -32,13 +32,13 @@ impl Context {
     pub fn for_device(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
         let mut count = 0;
         // SAFETY: the function writes a number to `count`.
-        unsafe { call!(acl, aclrtGetDeviceCount(&mut count))? };
+        unsafe { acl.aclrtGetDeviceCount(&mut count)? };
         ensure!(u32::try_from(device).is_ok_and(|device| device < count), "device" is device, but
             "{} has {count}", acl.name();
             "choose a device that exists (ASCEND_RT_VISIBLE_DEVICES renumbers them)");
         let before = current(&acl)?;
         // SAFETY: the function takes a number.
-        unsafe { call!(acl, aclrtSetDevice(device))? };
+        unsafe { acl.aclrtSetDevice(device)? };
         // From here on the drop of `context` undoes the call.
         let handle = Address(core::ptr::null_mut());
         let mut context = Self { acl, handle, device, set: true, errors: Mutex::default() };
@@ -47,7 +47,7 @@ impl Context {
         })?;
         if let Some(before) = before.filter(|&before| before != context.handle.0) {
             // SAFETY: `before` was this thread's current context at the start of this function.
-            unsafe { call!(context.acl, aclrtSetCurrentContext(before))? };
+            unsafe { context.acl.aclrtSetCurrentContext(before)? };
         }
         Ok(Arc::new(context))
     }
@@ -68,7 +68,7 @@ impl Context {
         let before = current(&self.acl)?;
         if before != Some(self.handle.0) {
             // SAFETY: the context exists as long as this value, whose drop releases the device.
-            unsafe { call!(self.acl, aclrtSetCurrentContext(self.handle.0))? };
+            unsafe { self.acl.aclrtSetCurrentContext(self.handle.0)? };
         }
         Ok(Current { context: self, before: before.filter(|&b| b != self.handle.0) })
     }
@@ -106,7 +106,7 @@ impl Context {
         let (device, kind) = (self.device.unsigned_abs(), sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM);
         let mut n = 0;
         // SAFETY: the function writes a number to `n`.
-        unsafe { call!(self.acl, aclGetDeviceCapability(device, kind, &mut n))? };
+        unsafe { self.acl.aclGetDeviceCapability(device, kind, &mut n)? };
         Ok(usize::try_from(n).unwrap_or(0))
     }
 
@@ -114,7 +114,7 @@ impl Context {
     pub fn free_and_total_bytes(&self) -> Result<(usize, usize)> {
         let (_current, mut free, mut total) = (self.bind()?, 0, 0);
         // SAFETY: the function writes a number to `free` and to `total`.
-        unsafe { call!(self.acl, aclrtGetMemInfo(sys::ACL_HBM_MEM, &mut free, &mut total))? };
+        unsafe { self.acl.aclrtGetMemInfo(sys::ACL_HBM_MEM, &mut free, &mut total)? };
         Ok((free, total))
     }
 
@@ -124,10 +124,10 @@ impl Context {
         let _current = self.bind()?;
         if self.acl.functions.aclrtSynchronizeDeviceWithTimeout.is_some() {
             // SAFETY: the function takes a number.
-            return unsafe { call!(self.acl, aclrtSynchronizeDeviceWithTimeout(timeout_ms)) };
+            return unsafe { self.acl.aclrtSynchronizeDeviceWithTimeout(timeout_ms) };
         }
         // SAFETY: the function takes no arguments.
-        unsafe { call!(self.acl, aclrtSynchronizeDevice()) }
+        unsafe { self.acl.aclrtSynchronizeDevice() }
     }
 
     /// Returns the oldest stored error of drops. If this is the last reference to the context, it
@@ -146,7 +146,7 @@ impl Context {
             return Ok(());
         }
         // SAFETY: `for_device` set the device, and all that was made from the context is dropped.
-        let attempt = || unsafe { call!(self.acl, aclrtResetDevice(self.device)) };
+        let attempt = || unsafe { self.acl.aclrtResetDevice(self.device) };
         // Like every release, it is tried once more.
         attempt().inspect_err(|_| drop(attempt()))
     }
@@ -156,7 +156,7 @@ impl Context {
 fn current(acl: &Acl) -> Result<Option<sys::aclrtContext>> {
     let mut context = core::ptr::null_mut();
     // SAFETY: the function writes a handle to `context`.
-    match unsafe { call!(acl, aclrtGetCurrentContext(&mut context)) } {
+    match unsafe { acl.aclrtGetCurrentContext(&mut context) } {
         Ok(()) => Ok(Some(context).filter(|context| !context.is_null())),
         Err(Error::Acl { code: sys::ACL_ERROR_RT_CONTEXT_NULL, .. }) => Ok(None),
         Err(error) => Err(error),
@@ -183,7 +183,7 @@ impl Drop for Current<'_> {
         if let Some(before) = self.before {
             // SAFETY: `before` was this thread's current context when this guard was made; its
             // owner keeps it until the call that made the guard returns.
-            let restored = unsafe { call!(self.context.acl, aclrtSetCurrentContext(before)) };
+            let restored = unsafe { self.context.acl.aclrtSetCurrentContext(before) };
             restored.unwrap_or_else(|error| self.context.record(error));
         }
     }

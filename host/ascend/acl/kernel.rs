@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, process};
 
 use super::owned::Owned;
-use super::{Acl, Context, call, sys};
+use super::{Acl, Context, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::{Error, Result, ensure, invalid};
@@ -37,9 +37,7 @@ impl Binary {
         // The runtime refuses options without an entry; null selects the defaults.
         let (options, mut handle) = (null_mut(), null_mut());
         // SAFETY: `text` ends with NUL, and the function writes a handle to `handle`.
-        unsafe {
-            call!(context.acl(), aclrtBinaryLoadFromFile(text.as_ptr(), options, &mut handle))?
-        };
+        unsafe { context.acl().aclrtBinaryLoadFromFile(text.as_ptr(), options, &mut handle)? };
         Ok(Self::owned(context, handle))
     }
 
@@ -62,7 +60,7 @@ impl Binary {
         let (at, bytes, mut handle) = (code.as_ptr().cast(), code.len(), null_mut());
         // SAFETY: the function reads `code` and the options during the call only, and writes a
         // handle to `handle`.
-        unsafe { call!(context.acl(), aclrtBinaryLoadFromData(at, bytes, &options, &mut handle))? };
+        unsafe { context.acl().aclrtBinaryLoadFromData(at, bytes, &options, &mut handle)? };
         Ok(Self::owned(context, handle))
     }
 
@@ -70,8 +68,7 @@ impl Binary {
         // SAFETY: the runtime has loaded the binary, and `Owned` releases it. Argument lists hold
         // references to it, so none is left, and whoever launched a kernel has not dropped its list before
         // the kernel was done (`Args::launch`).
-        let unload = |acl: &Acl, binary| unsafe { call!(acl, aclrtBinaryUnLoad(binary)) };
-        Arc::new(Self(Owned::new(context, handle, unload)))
+        Arc::new(Self(unsafe { Owned::new(context, handle, Acl::aclrtBinaryUnLoad) }))
     }
 }
 
@@ -102,15 +99,15 @@ impl Args {
         // SAFETY: `binary` owns the binary, `name` ends with NUL, and the functions write handles to
         // `function` and `list`.
         unsafe {
-            call!(acl, aclrtBinaryGetFunction(binary.0.at(), name.as_ptr(), &mut function))?;
-            call!(acl, aclrtKernelArgsInit(function, &mut list))?;
+            acl.aclrtBinaryGetFunction(binary.0.at(), name.as_ptr(), &mut function)?;
+            acl.aclrtKernelArgsInit(function, &mut list)?;
         }
         let append = |_| {
             let (mut param, mut address) = (null_mut(), 0u64);
             let at = (&raw mut address).cast();
             // SAFETY: the list was created above; the function reads `address` and writes a handle
             // to `param`.
-            unsafe { call!(acl, aclrtKernelArgsAppend(list, at, size_of::<u64>(), &mut param))? };
+            unsafe { acl.aclrtKernelArgsAppend(list, at, size_of::<u64>(), &mut param)? };
             Ok(Address(param))
         };
         let params = (0..addresses).map(append).collect::<Result<Box<[_]>>>()?;
@@ -118,11 +115,11 @@ impl Args {
         // SAFETY: the list was created above, `placeholder` is its last parameter, and the functions
         // write to `placeholder` and `buffer`. The runtime returns a buffer of `bytes` bytes.
         unsafe {
-            call!(acl, aclrtKernelArgsAppendPlaceHolder(list, &mut placeholder))?;
+            acl.aclrtKernelArgsAppendPlaceHolder(list, &mut placeholder)?;
             let to = &mut buffer;
-            call!(acl, aclrtKernelArgsGetPlaceHolderBuffer(list, placeholder, bytes, to))?;
+            acl.aclrtKernelArgsGetPlaceHolderBuffer(list, placeholder, bytes, to)?;
             buffer.write_bytes(0, bytes);
-            call!(acl, aclrtKernelArgsFinalize(list))?;
+            acl.aclrtKernelArgsFinalize(list)?;
         }
         let (function, list, buffer) = (Address(function), Address(list), Address(buffer.cast()));
         let values = vec![0; addresses].into();
@@ -158,7 +155,7 @@ impl Args {
                 let (list, bytes) = (self.list.0, size_of::<u64>());
                 // SAFETY: the list and its parameters are live as long as the binary, and
                 // `address` is only read.
-                unsafe { call!(acl, aclrtKernelArgsParaUpdate(list, param.0, from, bytes))? };
+                unsafe { acl.aclrtKernelArgsParaUpdate(list, param.0, from, bytes)? };
                 *old = address;
             }
         }
@@ -174,11 +171,8 @@ impl Args {
         // addresses stay valid (`# Safety`). The configuration is read, and the list copied, during the
         // call.
         unsafe {
-            call!(acl, aclrtKernelArgsFinalize(list))?;
-            call!(
-                acl,
-                aclrtLaunchKernelWithConfig(function, blocks, stream, config, list, reserved)
-            )
+            acl.aclrtKernelArgsFinalize(list)?;
+            acl.aclrtLaunchKernelWithConfig(function, blocks, stream, config, list, reserved)
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::{Context, Current, call, sys};
+use super::{Context, Current, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator, MemoryKind};
@@ -51,11 +51,9 @@ impl Allocation {
         match (&allocated, kind) {
             (Some(memory), _) => at = memory.ptr().cast(),
             // SAFETY: the function writes an address to `at`.
-            (None, MemoryKind::Device) => unsafe {
-                call!(acl, aclrtMalloc(&mut at, bytes, policy))?
-            },
+            (None, MemoryKind::Device) => unsafe { acl.aclrtMalloc(&mut at, bytes, policy)? },
             // SAFETY: the function writes an address to `at`.
-            (None, _) => unsafe { call!(acl, aclrtMallocHost(&mut at, bytes))? },
+            (None, _) => unsafe { acl.aclrtMallocHost(&mut at, bytes)? },
         }
         Ok(Self { context: Arc::clone(context), kind, at: Address(at), bytes, allocated })
     }
@@ -87,10 +85,10 @@ impl Drop for Allocation {
         self.context.release(|acl| match self.kind {
             // SAFETY: `aclrtMalloc` returned the memory. Who queued work on it has waited for the work
             // (`DeviceMemory::upload` and `download`, `Args::launch`, `Engine::enqueue_plan`).
-            MemoryKind::Device => unsafe { call!(acl, aclrtFree(self.at.0)) },
+            MemoryKind::Device => unsafe { acl.aclrtFree(self.at.0) },
             // SAFETY: `aclrtMallocHost` returned the memory. Who queued copies has waited for them
             // (`DeviceMemory::upload` and `download`).
-            _ => unsafe { call!(acl, aclrtFreeHost(self.at.0)) },
+            _ => unsafe { acl.aclrtFreeHost(self.at.0) },
         });
     }
 }
@@ -111,7 +109,7 @@ impl DeviceMemory {
         let (memory, _current) = (Self::new(source, bytes)?, source.context.bind()?);
         let (at, bytes) = (memory.0.at.0, memory.0.bytes);
         // SAFETY: the memory has `bytes` bytes and is new, so no work uses it.
-        unsafe { call!(source.context.acl(), aclrtMemset(at, bytes, 0, bytes))? };
+        unsafe { source.context.acl().aclrtMemset(at, bytes, 0, bytes)? };
         Ok(memory)
     }
 
@@ -234,7 +232,7 @@ impl DeviceMemory {
         }
         let (acl, stream) = (self.0.context.acl(), stream.handle());
         // SAFETY: the ranges are valid until the copy is done, and the stream is alive (`# Safety`).
-        unsafe { call!(acl, aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream)) }
+        unsafe { acl.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream) }
     }
 }
 
@@ -264,7 +262,7 @@ impl Current<'_> {
         kind: i32,
     ) -> Result<()> {
         // SAFETY: the ranges are valid, apart and at rest (`# Safety`).
-        unsafe { call!(self.context.acl(), aclrtMemcpy(to, bytes, from, bytes, kind)) }
+        unsafe { self.context.acl().aclrtMemcpy(to, bytes, from, bytes, kind) }
     }
 }
 

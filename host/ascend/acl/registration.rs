@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::owned::Owned;
-use super::{Acl, Context, call, sys};
+use super::{Acl, Context, sys};
 use crate::Result;
 use crate::system::address::Address;
 
@@ -26,11 +26,11 @@ impl Registration {
         let (acl, host, mut device) = (context.acl(), at.cast(), core::ptr::null_mut());
         let (bytes, kind) = (bytes as u64, sys::ACL_HOST_REGISTER_MAPPED);
         // SAFETY: the range stays mapped until it is unregistered (`# Safety`).
-        unsafe { call!(acl, aclrtHostRegister(host, bytes, kind, &mut device))? };
+        unsafe { acl.aclrtHostRegister(host, bytes, kind, &mut device)? };
         // SAFETY: the range was registered above, and `Owned` unregisters it. Whoever launched a kernel
         // with its address keeps the address valid until the kernel is done (`Args::launch`).
-        let unregister = |acl: &Acl, host| unsafe { call!(acl, aclrtHostUnregister(host)) };
-        Ok(Self { _host: Owned::new(context, host, unregister), device: Address(device) })
+        let host = unsafe { Owned::new(context, host, Acl::aclrtHostUnregister) };
+        Ok(Self { _host: host, device: Address(device) })
     }
 
     /// Returns the device address of the range. Only kernels can use it; the runtime's copies

@@ -1,11 +1,11 @@
-//! Streams, the events that they record, and captured graphs.
+//! Streams and captured graphs.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::owned::Owned;
-use super::{Acl, Context, call, sys};
+use super::{Acl, Context, sys};
 use crate::device_arrays::RawStream;
 use crate::{Error, Result};
 
@@ -22,7 +22,7 @@ impl Stream {
         let _current = context.bind()?;
         let mut handle = core::ptr::null_mut();
         // SAFETY: the function writes a handle to `handle`.
-        unsafe { call!(context.acl(), aclrtCreateStream(&mut handle))? };
+        unsafe { context.acl().aclrtCreateStream(&mut handle)? };
         // SAFETY: the stream was created above, on the device of the context.
         let raw = unsafe { RawStream::new(handle) };
         Ok(Self { context: Arc::clone(context), raw })
@@ -37,7 +37,7 @@ impl Stream {
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         // SAFETY: this value owns the stream.
-        unsafe { call!(acl, aclrtSynchronizeStreamWithTimeout(self.raw.handle(), timeout_ms)) }
+        unsafe { acl.aclrtSynchronizeStreamWithTimeout(self.raw.handle(), timeout_ms) }
     }
 
     /// Captures what `work` puts into the stream, instead of running it. Until it returns, the
@@ -49,17 +49,17 @@ impl Stream {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         let (stream, mode) = (self.raw.handle(), sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL);
         // SAFETY: this value owns the stream.
-        unsafe { call!(acl, aclmdlRICaptureBegin(stream, mode))? };
+        unsafe { acl.aclmdlRICaptureBegin(stream, mode)? };
         let done = work();
         // The capture is ended even if `work` failed, because the stream would be unusable
         // otherwise.
         let end = || {
             let mut handle = core::ptr::null_mut();
             // SAFETY: this value owns the stream, and the function writes a handle to `handle`.
-            unsafe { call!(acl, aclmdlRICaptureEnd(stream, &mut handle))? };
+            unsafe { acl.aclmdlRICaptureEnd(stream, &mut handle)? };
             // SAFETY: the capture returned the graph, and `Owned` releases it.
-            let destroy = |acl: &Acl, graph| unsafe { call!(acl, aclmdlRIDestroy(graph)) };
-            Ok(Graph(Owned::new(&self.context, handle, destroy), PhantomData))
+            let graph = unsafe { Owned::new(&self.context, handle, Acl::aclmdlRIDestroy) };
+            Ok(Graph(graph, PhantomData))
         };
         // Like every release, it is tried once more; a graph that it returns is dropped.
         let graph = end().inspect_err(|_| drop(end()));
@@ -72,7 +72,7 @@ impl Stream {
         // SAFETY: stream and graph are owned by their values. Work comes into a capture by unsafe calls
         // only, whose callers keep its memory valid for replays: `DeviceMemory::upload` and `download`,
         // `Args::launch`, `Engine::enqueue_plan` and those that refer to it.
-        unsafe { call!(acl, aclmdlRIExecuteAsync(graph.handle(), self.raw.handle())) }
+        unsafe { acl.aclmdlRIExecuteAsync(graph.handle(), self.raw.handle()) }
     }
 }
 
@@ -82,12 +82,12 @@ impl Drop for Stream {
         let wait_and_destroy = || {
             let _current = context.bind()?;
             // SAFETY: this value owns the stream, and it is not used after a release that succeeds.
-            unsafe { call!(context.acl(), aclrtDestroyStream(stream)) }
+            unsafe { context.acl().aclrtDestroyStream(stream) }
         };
         let destroy_by_force = || {
             let _current = context.bind()?;
             // SAFETY: as above; the work that is dropped is not waited for by anything else.
-            unsafe { call!(context.acl(), aclrtDestroyStreamForce(stream)) }
+            unsafe { context.acl().aclrtDestroyStreamForce(stream) }
         };
         // The ordinary release waits for the stream's work. If it fails, for example because work
         // never ends, the stream is destroyed by force.
@@ -113,7 +113,7 @@ impl Context {
         }
         let (stream, kind, mut n) = (stream.handle(), sys::ACL_RT_DEV_RES_VECTOR_CORE, 0);
         // SAFETY: the stream is alive (`# Safety`), and the function writes a number to `n`.
-        match unsafe { call!(acl, aclrtGetStreamResLimit(stream, kind, &mut n)) } {
+        match unsafe { acl.aclrtGetStreamResLimit(stream, kind, &mut n) } {
             // A limit of 0 is ignored, because no kernel could run.
             Ok(()) => Ok(Some(n as usize).filter(|&n| n > 0)),
             Err(Error::Acl { code: sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, .. }) => Ok(None),
@@ -134,53 +134,8 @@ impl Context {
         let (mut status, mut graph) =
             (sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE, core::ptr::null_mut());
         // SAFETY: the stream is alive (`# Safety`), and the function writes to `status` and `graph`.
-        unsafe { call!(acl, aclmdlRICaptureGetInfo(stream.handle(), &mut status, &mut graph))? };
+        unsafe { acl.aclmdlRICaptureGetInfo(stream.handle(), &mut status, &mut graph)? };
         Ok(status != sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE)
-    }
-}
-
-/// An event, which measures the time at which a stream records it.
-#[derive(Debug)]
-pub struct Event(Owned);
-
-impl Event {
-    /// Creates an event.
-    pub fn new(context: &Arc<Context>) -> Result<Self> {
-        let _current = context.bind()?;
-        let (mut handle, uses) = (core::ptr::null_mut(), sys::ACL_EVENT_TIME_LINE.unsigned_abs());
-        // SAFETY: the function writes a handle to `handle`.
-        unsafe { call!(context.acl(), aclrtCreateEventExWithFlag(&mut handle, uses))? };
-        // SAFETY: the event was created above, and `Owned` releases it.
-        let destroy = |acl: &Acl, event| unsafe { call!(acl, aclrtDestroyEvent(event)) };
-        Ok(Self(Owned::new(context, handle, destroy)))
-    }
-
-    /// Records the event after the stream's work so far. A handle does not do, because it may outlive its
-    /// stream:
-    ///
-    /// ```compile_fail,E0308
-    /// # use avsg::ascend::acl::{Event, Stream};
-    /// fn record_late(event: &Event, stream: Stream) -> avsg::Result<()> {
-    ///     let handle = stream.raw();
-    ///     drop(stream);
-    ///     event.record(handle)
-    /// }
-    /// ```
-    pub fn record(&self, stream: &Stream) -> Result<()> {
-        let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
-        // SAFETY: event and stream are owned by their values.
-        unsafe { call!(acl, aclrtRecordEvent(self.0.at(), stream.raw.handle())) }
-    }
-
-    /// Returns the milliseconds from `start` to this event.
-    ///
-    /// # Errors
-    /// If a record has not completed.
-    pub fn since(&self, start: &Self) -> Result<f32> {
-        let (_current, acl, mut ms) = (self.0.context.bind()?, self.0.context.acl(), 0.0);
-        // SAFETY: both values own their events, and the function writes a number to `ms`.
-        unsafe { call!(acl, aclrtEventElapsedTime(&mut ms, start.0.at(), self.0.at()))? };
-        Ok(ms)
     }
 }
 

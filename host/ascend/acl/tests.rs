@@ -1,6 +1,6 @@
 //! Tests of the remedies of errors.
 
-use super::remedy;
+use super::result::remedy;
 
 #[test]
 fn a_code_has_the_remedy_of_its_range() {

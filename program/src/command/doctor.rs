@@ -5,6 +5,7 @@
 //! limit, so a kernel or a driver that hangs stops one check, and the report is still written.
 
 mod check;
+mod event;
 mod exam;
 mod facts;
 mod harness;

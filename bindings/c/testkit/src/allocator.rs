@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use avsg::ascend::acl::{Context, sys};
+use avsg::ascend::acl::{Acl, Context};
 use avsg_capi::avsg_allocator;
 
 use crate::device::context_of;
@@ -67,9 +67,9 @@ impl Counting {
         }
     }
 
-    /// Returns the device's functions, which the allocator calls as a caller's program does.
-    fn functions(&self) -> &sys::Functions {
-        self.context.as_ref().expect("the CPU has no such memory").acl().functions()
+    /// Returns the device's runtime, which the allocator calls as a caller's program does.
+    fn acl(&self) -> &Acl {
+        self.context.as_ref().expect("the CPU has no such memory").acl()
     }
 
     /// Returns the state, which the allocator cannot use meanwhile.
@@ -84,10 +84,6 @@ impl Counting {
             state.blocks.iter().filter(|block| block.kind == kind).map(|block| block.bytes).sum()
         })
     }
-}
-
-fn succeed(code: i32) {
-    assert_eq!(code, sys::ACL_SUCCESS);
 }
 
 unsafe extern "C" fn allocate(
@@ -115,10 +111,10 @@ unsafe extern "C" fn allocate(
     unsafe {
         match kind {
             0 => at = System.alloc(layout).cast(),
-            1 => succeed(counting.functions().aclrtMallocHost.unwrap()(&mut at, size)),
+            1 => counting.acl().aclrtMallocHost(&mut at, size).unwrap(),
             _ => {
-                succeed(counting.functions().aclrtMalloc.unwrap()(&mut at, size, 0));
-                succeed(counting.functions().aclrtMemset.unwrap()(at, size, fill, size));
+                counting.acl().aclrtMalloc(&mut at, size, 0).unwrap();
+                counting.acl().aclrtMemset(at, size, fill, size).unwrap();
             }
         }
         if kind != 2 {
@@ -146,8 +142,8 @@ unsafe extern "C" fn release(user: *mut c_void, kind: i32, address: *mut c_void,
     unsafe {
         match kind {
             0 => System.dealloc(at, layout),
-            1 => succeed(counting.functions().aclrtFreeHost.unwrap()(at.cast())),
-            _ => succeed(counting.functions().aclrtFree.unwrap()(at.cast())),
+            1 => counting.acl().aclrtFreeHost(at.cast()).unwrap(),
+            _ => counting.acl().aclrtFree(at.cast()).unwrap(),
         }
     }
 }

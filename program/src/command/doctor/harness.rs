@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Error, Result, bail};
-use avsg::ascend::acl::{Acl, Context, Source};
+use avsg::ascend::acl::{Acl, Context, Need, Source};
 use avsg::ascend::{AscendOptions, simulated};
 use avsg::device::params::{Lifetime, Params};
 use avsg_linker::ascend::kernels::Abi;
@@ -95,7 +95,7 @@ impl Harness {
             vector_cores: self.cores,
             memory_free_bytes: free,
             memory_total_bytes: total,
-            runtime_lacks: acl.absent().map(String::from).collect(),
+            runtime_lacks: acl.lacks(Need::Optional).map(String::from).collect(),
             k: self.params.k,
             slots: self.params.slots,
             row_bytes: ROW,

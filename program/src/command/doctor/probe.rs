@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use avsg::ascend::acl::{Args, Binary, Context, DeviceMemory, Event, Graph, Stream};
+use avsg::ascend::acl::{Args, Binary, Context, DeviceMemory, Graph, Stream};
 
+use super::event::Event;
 use super::watch::progress;
 
 /// Bytes of the memory that a probe may write.

@@ -36,7 +36,7 @@
 //! - [`cpu`], [`ascend`]: the devices that an engine runs on, with [`system::cpus`], the CPUs of this process;
 //! - [`indexers`]: the layers that share a table, for models with several indexers;
 //! - [`copy`]: the loops that copy rows on the CPU;
-//! - [`error`]: errors;
+//! - [`error`][]: errors;
 //! - [`geometry`]: checks of a geometry;
 //! - [`disk`]: rows in a file in place of memory;
 //! - [`system`]: the memory available, the CPUs of this process, a forked child, memory from the caller's allocator;
@@ -44,8 +44,8 @@
 
 pub mod ascend;
 mod backend;
-mod batch;
 pub mod buffer;
+mod call;
 pub mod copy;
 pub mod cpu;
 mod device_arrays;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use avsg_device::params::Params;
 use avsg_device::request::record;
 
-use crate::batch::{Batch, MAX_REQUESTS};
-use crate::device_arrays::{DevicePlan, QueuedBatch};
+use crate::call::{Batch, MAX_REQUESTS};
+use crate::device_arrays::{DeviceCall, DevicePlan};
 use crate::system::allocator::Allocator;
 use crate::system::array::Array;
 use crate::system::available_memory;
@@ -84,8 +84,8 @@ pub struct Plan {
     /// Device addresses of its outputs, and the device's epoch when it was planned.
     pub(crate) device: Option<DevicePlan>,
     pub(crate) epoch: u64,
-    /// The batch in device memory that was planned in a caller's stream, if the last one was.
-    pub(crate) queued: Option<QueuedBatch>,
+    /// A transfer to no layer of the batch that was planned in a caller's stream, if the last one was.
+    pub(crate) queued: Option<DeviceCall<'static>>,
     /// The records of its misses, if the pool is a file.
     pub(crate) records: Option<Box<MissRecords>>,
 }
@@ -175,13 +175,13 @@ impl Plan {
     }
 
     /// Notes that a stream is going to plan a batch.
-    pub(crate) fn queue(&mut self, batch: QueuedBatch) {
+    pub(crate) fn queue(&mut self, transfer: DeviceCall<'static>) {
         self.forget_failures();
         self.requests = 0;
-        self.forget(Some(batch));
+        self.forget(Some(transfer));
     }
 
-    fn forget(&mut self, queued: Option<QueuedBatch>) {
+    fn forget(&mut self, queued: Option<DeviceCall<'static>>) {
         (self.misses, self.fresh, self.number, self.held) = (0, false, 0, false);
         self.queued = queued;
         self.forget_records();

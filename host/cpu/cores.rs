@@ -11,7 +11,7 @@ use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use super::cold::read_if_cold;
 use super::machine::Machine;
 use super::outputs::Outputs;
-use crate::batch::{Batch, named};
+use crate::call::{Batch, named};
 use crate::copy::Copier;
 use crate::resources::Resources;
 use crate::system::array::ProcessMemory;

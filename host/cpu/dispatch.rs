@@ -3,7 +3,7 @@
 //! The numbers are rough, and a wrong one costs only time: whoever runs a piece, the result is the same.
 //! docs/benchmarks.md names the machines on which the measured ones were taken.
 
-use crate::batch::Batch;
+use crate::call::Batch;
 
 /// Bytes that one core copies in a nanosecond. `avsg bench transfer` copies 8.4 to 11.6 GB/s on two
 /// cores (docs/benchmarks.md, "Copying").

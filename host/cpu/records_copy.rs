@@ -8,7 +8,7 @@ use avsg_device::stage_two::share_start;
 use super::dispatch;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::Result;
-use crate::batch::Layers;
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
@@ -22,7 +22,7 @@ pub(super) struct RecordsCopy<'a> {
     pub copier: Copier,
     pub plan: &'a Plan,
     pub records: &'a MissRecords,
-    pub layers: Layers<'a>,
+    pub call: &'a HostCall<'a>,
     pub record_bytes: usize,
     /// The memory for records of which `first` is the first.
     pub bounce: Address<u8>,
@@ -39,16 +39,16 @@ impl<'a> RecordsCopy<'a> {
         store: &'a Store,
         copier: Copier,
         (plan, records): (&'a Plan, &'a MissRecords),
-        layers: Layers<'a>,
+        call: &'a HostCall<'a>,
     ) -> Result<Self> {
         let mut states = (0..plan.requests).filter(|&request| plan.missed(request));
         states.try_for_each(|request| {
             let state = plan.state[request] as usize;
-            layers.numbers.iter().try_for_each(|&l| resources.buffer.view(state, l, 0).map(drop))
+            call.layers.iter().try_for_each(|&l| resources.buffer.view(state, l, 0).map(drop))
         })?;
         let record_bytes = store.layout().record_bytes(plan.indexer);
         let (bounce, first) = (Address(core::ptr::null_mut()), 0);
-        Ok(Self { resources, store, copier, plan, records, layers, record_bytes, bounce, first })
+        Ok(Self { resources, store, copier, plan, records, call, record_bytes, bounce, first })
     }
 
     /// Returns the row of a record.
@@ -70,7 +70,7 @@ impl<'a> RecordsCopy<'a> {
         let read = unsafe { core::slice::from_raw_parts(self.address(record), self.record_bytes) };
         let row = self.row(record);
         let lost = |&&layer: &&usize| !self.store.is_whole(read, layer, row);
-        let Some(&layer) = self.layers.numbers.iter().find(lost) else { return };
+        let Some(&layer) = self.call.layers.iter().find(lost) else { return };
         for &place in self.records.places_of(record..record + 1) {
             self.records.lost[self.request_of(place as usize)].note(layer, row);
             self.records.lost_places.set(place as usize);
@@ -87,7 +87,7 @@ impl<'a> RecordsCopy<'a> {
         // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
         range.clone().for_each(|record| unsafe { self.check(record) });
         let places = self.records.places_of(range);
-        for &layer in self.layers.numbers {
+        for &layer in self.call.layers {
             let mut from = self.store.layout().row_range(layer).start;
             for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
                 let source = |n: usize| {
@@ -119,7 +119,7 @@ impl<'a> RecordsCopy<'a> {
             unsafe { self.copy(range) };
         };
         let row_bytes = self.resources.pool.format().bytes();
-        let rows = self.plan.misses * self.layers.numbers.len();
+        let rows = self.plan.misses * self.call.layers.len();
         let nanoseconds = dispatch::copy_nanoseconds(rows, row_bytes);
         workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
         Ok(())
@@ -132,15 +132,16 @@ impl<'a> RecordsCopy<'a> {
         let places = served.flat_map(|request| plan.places(request));
         for place in places.filter(|&place| rows[place] < 0) {
             let token = plan.cu_q[self.request_of(place)] as usize + !rows[place] as usize;
-            for layer in self.layers.iter() {
+            for (index, &layer) in self.call.layers.iter().enumerate() {
+                let fresh = self.call.fresh_of(index).unwrap_or(&[]);
                 let segments = self.resources.pool.format().as_slice().iter();
-                for (i, (segment, rows)) in segments.zip(layer.fresh.unwrap_or(&[])).enumerate() {
-                    // `check::layers` has checked that the slice holds a row of every token.
+                for (i, (segment, rows)) in segments.zip(fresh).enumerate() {
+                    // `check::call` has checked that the slice holds a row of every token.
                     let from = &rows[token * segment.stride..][..segment.bytes];
                     // SAFETY: the slot is one of the buffer, which has room for the segment and which no
                     // input overlaps.
                     unsafe {
-                        let to = self.slot(layer.number, place, i);
+                        let to = self.slot(layer, place, i);
                         core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
                     }
                 }

@@ -13,7 +13,7 @@ use avsg_device::one_request::ROW;
 
 use super::records_copy::RecordsCopy;
 use super::worker_pool::{Stage, WorkerPool};
-use crate::batch::Layers;
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::disk::{ALIGNMENT, Layout, Reader};
 use crate::plan::{MissRecords, Plan};
@@ -112,7 +112,7 @@ impl RecordsReader {
         copier: Copier,
         workers: &WorkerPool,
         plan: &mut Plan,
-        layers: Layers<'_>,
+        call: &HostCall<'_>,
     ) -> Result<()> {
         self.settle()?;
         // An earlier transfer may have been refused on the way.
@@ -123,7 +123,7 @@ impl RecordsReader {
         // What the plan holds counts again once everything that was written since was read.
         let (held, stamp) = (records.held.take(), self.reader.store().stamp());
         let store = Arc::clone(self.reader.store());
-        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layers);
+        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), call);
         let kept = copy.and_then(|copy| self.copy(copy, workers, held));
         records.held = matches!(kept, Ok(true)).then_some(stamp);
         plan.records = Some(records);

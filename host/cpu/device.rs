@@ -6,10 +6,9 @@ use std::time::Duration;
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{Lifetime, Params};
 
-use super::cores::{Cores, worker_words};
-use super::dispatch;
+use super::cores::{Cores, Outputs, worker_words};
+use super::launch;
 use super::machine::Machine;
-use super::outputs::Outputs;
 use super::records_read::{self, RecordsReader};
 use super::slots_copy::SlotsCopy;
 use super::transfer::Transfer;
@@ -132,8 +131,8 @@ impl Device for Cpu {
             self.broken = matches!(done, Err(Error::Broken { .. }));
             return done.map(|()| None);
         }
-        let rows = planned.map_or(plan.misses, dispatch::expected_misses) * call.layers.len();
-        let copy = dispatch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let rows = planned.map_or(plan.misses, launch::expected_misses) * call.layers.len();
+        let copy = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
         let (outputs, cores) = (Outputs::of(plan), &self.cores);
         let transfer = Transfer { resources, copier: cores.copier, out: &outputs, call };
         let copies = transfer.pieces() > 0;
@@ -151,7 +150,7 @@ impl Device for Cpu {
         let two = Stage { pieces: transfer.pieces(), run: &|piece, _| transfer.run(piece) };
         let one = one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run });
         let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
-        let nanoseconds = planned.map_or(0, dispatch::match_nanoseconds) + copy;
+        let nanoseconds = planned.map_or(0, launch::match_nanoseconds) + copy;
         let launched = self.workers.launch_with([one, copies.then_some(two)], last, nanoseconds);
         self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;
@@ -179,7 +178,7 @@ impl Device for Cpu {
             }
         };
         let rows = call.tokens * pieces;
-        let time = dispatch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let time = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
         self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
         failed.into_inner().map_or(Ok(()), Err)
     }

@@ -5,15 +5,15 @@ use std::ops::Range;
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
-use super::dispatch;
+use super::launch;
 use super::worker_pool::{Stage, WorkerPool};
-use crate::Result;
 use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
 use crate::resources::Resources;
 use crate::system::address::Address;
+use crate::{Error, Result};
 
 /// The transfer of one plan to some layers. Threads share it; each copies records of its own.
 pub(super) struct RecordsCopy<'a> {
@@ -33,19 +33,15 @@ impl<'a> RecordsCopy<'a> {
     /// Returns the transfer of a plan.
     ///
     /// # Errors
-    /// If the plan names a state that does not exist, which the engine has refused.
+    /// If the plan was made for a pool in memory, which the engine has refused.
     pub fn new(
         resources: &'a Resources,
         store: &'a Store,
         copier: Copier,
-        (plan, records): (&'a Plan, &'a MissRecords),
+        plan: &'a Plan,
         call: &'a HostCall<'a>,
     ) -> Result<Self> {
-        let mut states = (0..plan.requests).filter(|&request| plan.missed(request));
-        states.try_for_each(|request| {
-            let state = plan.state[request] as usize;
-            call.layers.iter().try_for_each(|&l| resources.buffer.view(state, l, 0).map(drop))
-        })?;
+        let records = plan.records.as_deref().ok_or_else(Error::broken_device)?;
         let record_bytes = store.layout().record_bytes(plan.indexer);
         let (bounce, first) = (Address(core::ptr::null_mut()), 0);
         Ok(Self { resources, store, copier, plan, records, call, record_bytes, bounce, first })
@@ -120,7 +116,7 @@ impl<'a> RecordsCopy<'a> {
         };
         let row_bytes = self.resources.pool.format().bytes();
         let rows = self.plan.misses * self.call.layers.len();
-        let nanoseconds = dispatch::copy_nanoseconds(rows, row_bytes);
+        let nanoseconds = launch::copy_nanoseconds(rows, row_bytes);
         workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
         Ok(())
     }
@@ -156,12 +152,9 @@ impl<'a> RecordsCopy<'a> {
     }
 
     /// Returns the address of a segment of the slot of a miss in one layer.
-    ///
-    /// # Panics
-    /// If the plan names a state that does not exist, which [`Self::new`] has refused.
     fn slot(&self, layer: usize, place: usize, segment: usize) -> *mut u8 {
         let (state, slot) = (self.plan.state[self.request_of(place)], self.plan.miss[SLOT][place]);
-        let view = self.resources.buffer.view(state as usize, layer, segment);
-        view.unwrap_or_else(|error| panic!("{error}")).ptr(slot as usize)
+        let view = self.resources.buffer.checked_view(state as usize, layer, segment);
+        view.ptr(slot as usize)
     }
 }

@@ -3,7 +3,7 @@
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::for_each_range;
 
-use super::outputs::Outputs;
+use super::cores::Outputs;
 use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::resources::Resources;
@@ -23,10 +23,6 @@ impl Transfer<'_> {
     }
 
     /// Copies the share of one core in one layer.
-    ///
-    /// # Panics
-    /// If there is no such layer, or the plan names a state that does not exist, which the engine has
-    /// refused. The panic breaks the device, so that no row is lost in silence.
     pub fn run(&self, piece: usize) {
         let (resources, out) = (self.resources, self.out);
         let cores = resources.config.cores;
@@ -38,10 +34,8 @@ impl Transfer<'_> {
             let rows = &out.misses(request, ROW)[range];
             let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
             for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                let to = resources.buffer.view(state, layer, i);
-                let to = to.unwrap_or_else(|error| panic!("{error}"));
-                let from = resources.pool.view(layer, i);
-                let from = from.unwrap_or_else(|error| panic!("{error}"));
+                let to = resources.buffer.checked_view(state, layer, i);
+                let from = resources.pool.checked_view(layer, i);
                 let source = |n: usize| match rows[n] {
                     row @ 0.. => from.ptr(row as usize),
                     fresh => {

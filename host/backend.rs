@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::batch::{Batch, Layers, Step};
+use crate::call::{Batch, HostCall};
 use crate::copy::Copier;
-use crate::device_arrays::{QueuedStep, RawStream};
+use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::{Result, invalid};
@@ -35,34 +35,35 @@ pub(crate) trait Device: Send + Sync {
         Ok(())
     }
 
-    /// Runs the stages of a step, whose batch [`Self::check_batch`] accepted, writes the results into `plan`, and waits. Returns how long Stage
-    /// One took if the step has both stages and the device can tell them apart.
+    /// Runs the stages of a call, whose batch [`Self::check_batch`] accepted, writes the results into `plan`, and waits. Returns how long Stage
+    /// One took if the call has both stages and the device can tell them apart.
     fn run(
         &mut self,
         resources: &Resources,
-        step: &Step<'_>,
+        call: &HostCall<'_>,
         plan: &mut Plan,
     ) -> Result<Option<Duration>>;
 
-    /// Returns whether [`Self::run`] takes a step of both stages. If not, the engine runs one after the other, so that
+    /// Returns whether [`Self::run`] takes a call of both stages. If not, the engine runs one after the other, so that
     /// it knows the plan of rows that could not be read.
     fn steps_in_one_launch(&self) -> bool {
         true
     }
 
     /// Writes the fresh rows of some layers to the host pool, where every one has a row, and waits.
-    fn append(
-        &mut self,
-        resources: &Resources,
-        batch: &Batch<'_>,
-        layers: Layers<'_>,
-    ) -> Result<()>;
+    fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()>;
 
-    /// Puts a call whose arrays are in device memory into a caller's stream.
+    /// Puts a call for at most one layer, whose arrays and outputs are in device memory, into a caller's stream.
     ///
     /// # Safety
     /// As for [`crate::engine::Engine::enqueue_plan`].
-    unsafe fn enqueue(&mut self, _: &Resources, _: &QueuedStep, _: RawStream) -> Result<()> {
+    unsafe fn enqueue(
+        &mut self,
+        _: &Resources,
+        _: &DeviceCall<'_>,
+        _: DevicePlan,
+        _: RawStream,
+    ) -> Result<()> {
         Err(invalid!("device" is self.name(), but "it has host arrays and no streams";
             "call plan, transfer, step, append"))
     }

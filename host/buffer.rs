@@ -214,8 +214,21 @@ impl DeviceBuffer {
         ensure!(!self.has_device_table(), "blocks of a state" is "on the device", but
             "a view reads the table, which is in device memory";
             "read that table where it is");
-        let blocks = self.state_blocks(state)?;
-        self.view_by(&blocks, state, layer, segment)
+        rows::index("state", state, self.config.states)?;
+        self.segment_base(layer, segment)?;
+        Ok(self.checked_view(state, layer, segment))
+    }
+
+    /// Returns [`Self::view`] of a state, a layer and a segment that were checked, in process memory.
+    ///
+    /// # Panics
+    /// If there is no such state, layer or segment.
+    pub(crate) fn checked_view(&self, state: usize, layer: usize, segment: usize) -> SlotView {
+        let BufferConfig { states, slots, ref format, .. } = self.config;
+        assert!(state < states, "state {state} of {states}");
+        let base = self.bases[layer * format.as_slice().len() + segment];
+        let (steps, entries) = (self.steps[segment], self.memory.entries(state, slots));
+        SlotView { base, slots, first: state * slots, steps, entries }
     }
 
     fn state_blocks(&self, state: usize) -> Result<StateBlocks> {

@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 
-use crate::batch::{ArrayName, BatchArray, BatchOf};
+use crate::call::{ArrayName, BatchArray, BatchOf, Call, FreshOf, FreshRows};
 use crate::system::address::Address;
 use crate::{Result, ensure};
 
@@ -63,20 +63,25 @@ pub struct DeviceRows {
     pub bytes: usize,
 }
 
-/// The fresh rows of a step in device memory.
-#[derive(Clone, Copy, Debug)]
-pub struct DeviceFresh<'a> {
-    /// One entry per segment of the row format. A call for several layers has those of each layer, in the
-    /// order of its list of layers.
-    pub segments: &'a [DeviceRows],
-}
+/// Fresh rows in device memory.
+pub type DeviceFresh<'a> = FreshOf<'a, DeviceRows>;
 
-impl DeviceFresh<'_> {
-    /// Returns the bytes of each segment.
-    pub(crate) fn bytes(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.segments.iter().map(|rows| rows.bytes)
+impl FreshRows for DeviceRows {
+    fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    fn check(self) -> Result<()> {
+        ensure!(self.address != 0 && self.address.checked_add(self.bytes as u64).is_some(),
+            "address of fresh rows" is self.address, but
+            "it must be that of all fresh rows in device memory";
+            "pass the address of the first row");
+        Ok(())
     }
 }
+
+/// A checked call whose arrays are in device memory.
+pub(crate) type DeviceCall<'a> = Call<'a, DeviceArray, DeviceRows>;
 
 /// Device addresses of a plan's outputs, which are int32 arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,42 +116,5 @@ impl RawStream {
     /// Returns the runtime's stream, an `aclrtStream`.
     pub fn handle(self) -> *mut c_void {
         self.0.0
-    }
-}
-
-/// The most segments of a row that a device kernel takes.
-pub(crate) const DEVICE_SEGMENTS: usize = 2;
-
-/// A checked batch, which the kernels read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct QueuedBatch {
-    pub arrays: DeviceBatch,
-    /// The most rows that `cu_q` may count.
-    pub rows: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallKind {
-    Plan,
-    Transfer,
-    PlanAndTransfer,
-    Append,
-}
-
-/// A checked call whose arrays are in device memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct QueuedStep {
-    pub kind: CallKind,
-    pub batch: QueuedBatch,
-    pub out: DevicePlan,
-    pub layer: usize,
-    /// Device address of each segment's fresh rows; 0 if there are none.
-    pub fresh: [u64; DEVICE_SEGMENTS],
-}
-
-impl QueuedStep {
-    /// Returns a call of layer 0 without fresh rows.
-    pub fn of(kind: CallKind, batch: QueuedBatch, out: DevicePlan) -> Self {
-        Self { kind, batch, out, layer: 0, fresh: [0; DEVICE_SEGMENTS] }
     }
 }

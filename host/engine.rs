@@ -39,7 +39,7 @@ use crate::{Result, rows};
 use order::TransferOrder;
 use stats::Counters;
 
-pub use crate::batch::{Batch, BatchOf, Fresh, MAX_REQUESTS};
+pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };

@@ -44,8 +44,8 @@
 
 pub mod ascend;
 mod backend;
-mod batch;
 pub mod buffer;
+mod call;
 pub mod copy;
 pub mod cpu;
 mod device_arrays;

@@ -14,11 +14,12 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use avsg_device::one_request::ROW;
 use avsg_device::params::Params;
 use avsg_device::request::record;
 
-use crate::batch::{Batch, MAX_REQUESTS};
-use crate::device_arrays::{DevicePlan, QueuedBatch};
+use crate::call::{Batch, MAX_REQUESTS};
+use crate::device_arrays::{DeviceCall, DevicePlan};
 use crate::system::allocator::Allocator;
 use crate::system::array::Array;
 use crate::system::available_memory;
@@ -84,8 +85,8 @@ pub struct Plan {
     /// Device addresses of its outputs, and the device's epoch when it was planned.
     pub(crate) device: Option<DevicePlan>,
     pub(crate) epoch: u64,
-    /// The batch in device memory that was planned in a caller's stream, if the last one was.
-    pub(crate) queued: Option<QueuedBatch>,
+    /// A transfer to no layer of the batch that was planned in a caller's stream, if the last one was.
+    pub(crate) queued: Option<DeviceCall<'static>>,
     /// The records of its misses, if the pool is a file.
     pub(crate) records: Option<Box<MissRecords>>,
 }
@@ -175,13 +176,13 @@ impl Plan {
     }
 
     /// Notes that a stream is going to plan a batch.
-    pub(crate) fn queue(&mut self, batch: QueuedBatch) {
+    pub(crate) fn queue(&mut self, transfer: DeviceCall<'static>) {
         self.forget_failures();
         self.requests = 0;
-        self.forget(Some(batch));
+        self.forget(Some(transfer));
     }
 
-    fn forget(&mut self, queued: Option<QueuedBatch>) {
+    fn forget(&mut self, queued: Option<DeviceCall<'static>>) {
         (self.misses, self.fresh, self.number, self.held) = (0, false, 0, false);
         self.queued = queued;
         self.forget_records();
@@ -210,6 +211,22 @@ impl Plan {
     /// Returns the place in the batch of a state's request.
     pub(crate) fn request_of(&self, state: usize) -> Option<usize> {
         self.state[..self.requests].iter().position(|&other| other == state as i32)
+    }
+
+    /// Finds the records of the misses of all requests but those that are left out, if the pool is a file.
+    /// Returns the stamp of the records that the plan holds, which it gives up until [`Self::keep_records`].
+    pub(crate) fn sort_records(&mut self) -> Option<u64> {
+        let records = self.records.as_deref_mut()?;
+        let served = (0..self.requests).filter(|&request| self.failed_row[request] < 0);
+        let places =
+            served.flat_map(|request| miss_places(request, self.k, &self.cu_q, &self.record));
+        records.sort(places, &self.miss[ROW]);
+        records.held.take()
+    }
+
+    /// Notes the stamp of the records that the plan holds after a transfer.
+    pub(crate) fn keep_records(&mut self, held: Option<u64>) {
+        self.records.iter_mut().for_each(|records| records.held = held);
     }
 
     fn forget_records(&mut self) {
@@ -342,9 +359,8 @@ impl Plan {
 
     /// Returns where the miss list of a request is in the columns.
     pub(crate) fn places(&self, request: usize) -> Range<usize> {
-        let n = self.request_record(request)[record::TOTAL as usize] as usize;
-        let at = self.cu_q[request] as usize * self.k;
-        at..at + n
+        assert!(request < self.requests, "request {request} of {}", self.requests);
+        miss_places(request, self.k, &self.cu_q, &self.record)
     }
 
     /// Returns the number of misses of all requests, which is the number of rows that one transfer
@@ -357,6 +373,12 @@ impl Plan {
         assert!(request < self.requests, "request {request} of {}", self.requests);
         &self.record[request * record::WORDS..][..record::WORDS]
     }
+}
+
+/// Returns where the miss list of a request is in the columns.
+fn miss_places(request: usize, k: usize, cu_q: &[i32], records: &[i32]) -> Range<usize> {
+    let at = cu_q[request] as usize * k;
+    at..at + records[request * record::WORDS + record::TOTAL as usize] as usize
 }
 
 impl Drop for Plan {

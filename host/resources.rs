@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use avsg_device::params::Params;
 
-use crate::batch::{Batch, Layers};
 use crate::buffer::{BlockTable, BufferConfig, CallerBuffer, DeviceBuffer};
+use crate::call::{Batch, HostCall};
 use crate::copy::Copier;
 use crate::indexers::Indexers;
 use crate::overlap::{self, Grids};
@@ -219,21 +219,22 @@ impl Resources {
             })
     }
 
-    /// Writes the fresh rows of a batch to some layers of the pool, from this thread and token by token,
+    /// Writes the fresh rows of an append to the pool, from this thread and token by token,
     /// because the rows of a token in all layers of an indexer are one record of a file. If the pool's file
     /// does not take a row, it and the rows behind it are errors when they are read, until they are written.
-    pub fn write_rows(&self, batch: &Batch<'_>, layers: Layers<'_>) -> Result<()> {
+    pub fn write_rows(&self, call: &HostCall<'_>) -> Result<()> {
         let mut written = Ok(());
-        for (at, request, id) in Self::fresh_ids(batch) {
-            let Some(row) = self.row(batch, request, id) else { continue };
-            for layer in layers.iter() {
-                let segments = self.pool.format().as_slice().iter().zip(layer.fresh.unwrap_or(&[]));
+        for (at, request, id) in Self::fresh_ids(&call.batch) {
+            let Some(row) = self.row(&call.batch, request, id) else { continue };
+            for (index, &layer) in call.layers.iter().enumerate() {
+                let fresh = call.fresh_of(index).unwrap_or(&[]);
+                let segments = self.pool.format().as_slice().iter().zip(fresh);
                 let parts: heapless::Vec<_, MAX_SEGMENTS> = segments
                     .map(|(segment, rows)| &rows[at * segment.stride..][..segment.bytes])
                     .collect();
-                written = written.and_then(|()| self.pool.write_parts(layer.number, row, &parts));
+                written = written.and_then(|()| self.pool.write_parts(layer, row, &parts));
                 if written.is_err() {
-                    self.pool.forget_row(layer.number, row);
+                    self.pool.forget_row(layer, row);
                 }
             }
         }

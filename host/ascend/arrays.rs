@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use avsg_device::request::record;
 
 use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
-use crate::batch::Batch;
-use crate::device_arrays::{DeviceArray, DeviceBatch, DevicePlan, QueuedBatch, RawStream};
+use crate::call::{Call, HostCall, Work};
+use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, RawStream};
 use crate::plan::{Plan, SharedCounters};
 use crate::{Result, invalid};
 
@@ -95,19 +95,19 @@ impl Arrays {
         self.device.address() + 4 * word as u64
     }
 
-    /// Puts the copies of a checked batch to the device into a stream and returns the device
-    /// addresses. The batch's block table is there already, with `block_stride` entries per request.
+    /// Puts the copies of a checked batch to the device into a stream and returns the call
+    /// over them, without layers. The batch's block table is there already, with `block_stride` entries per request.
     ///
     /// # Safety
     /// Earlier work on these arrays is done, and they are neither dropped nor passed to another upload
     /// before this work is. The stream is alive and belongs to the current context, which is theirs.
     pub unsafe fn upload(
         &self,
-        batch: &Batch<'_>,
+        HostCall { work, batch, tokens: rows, .. }: &HostCall<'_>,
         (block_table, block_stride): (DeviceArray, usize),
         stream: RawStream,
-    ) -> Result<QueuedBatch> {
-        let (requests, rows, p) = (batch.requests(), batch.tokens(), &self.offsets);
+    ) -> Result<DeviceCall<'static>> {
+        let (requests, rows, p) = (batch.requests(), *rows, &self.offsets);
         let mut pinned = self.pinned();
         // SAFETY: earlier work on these arrays is done (`# Safety`).
         let words = unsafe { pinned.words_mut() };
@@ -136,13 +136,13 @@ impl Arrays {
             unsafe { self.device.upload(4 * at, &pinned, 4 * n, stream)? };
         }
         let arrays = self.batch(batch.k, requests, rows, batch.indexer);
-        Ok(QueuedBatch { arrays: DeviceBatch { block_table, block_stride, ..arrays }, rows })
+        Ok(Call::of(*work, DeviceBatch { block_table, block_stride, ..arrays }, rows))
     }
 
-    /// Returns the device addresses of the batch that was planned last.
-    pub fn planned_batch(&self, plan: &Plan) -> QueuedBatch {
+    /// Returns the transfer, without layers, of the batch that was planned last.
+    pub fn transfer(&self, plan: &Plan) -> DeviceCall<'static> {
         let rows = plan.rows();
-        QueuedBatch { arrays: self.batch(self.k, plan.requests, rows, plan.indexer), rows }
+        Call::of(Work::Transfer, self.batch(self.k, plan.requests, rows, plan.indexer), rows)
     }
 
     fn batch(&self, k: usize, requests: usize, rows: usize, indexer: usize) -> DeviceBatch {

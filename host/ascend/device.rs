@@ -23,8 +23,8 @@ use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
 use crate::backend::{Device, SlotCopy};
-use crate::batch::{Batch, Layers, Step};
-use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
+use crate::call::{Batch, HostCall};
+use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
 use crate::system::array::Array;
@@ -129,30 +129,30 @@ impl Ascend {
         done
     }
 
-    /// Puts a launch for each layer into the engine's stream, and waits where fresh rows need the staging memory.
+    /// Puts the launches of a call into the engine's stream, and waits where fresh rows need the staging memory.
+    /// `on_device` is the call without layers, over arrays of this device.
     ///
     /// # Safety
     /// The earlier work of the stream on the staging memory is done; the context is bound; the arrays of
-    /// `step` are kept until the stream is synchronized.
-    unsafe fn run_layers(
+    /// `on_device` are kept until the stream is synchronized.
+    unsafe fn launch(
         &mut self,
         resources: &Resources,
-        layers: Layers<'_>,
-        rows: usize,
-        step: QueuedStep,
-        one_launch: bool,
+        call: &HostCall<'_>,
+        (on_device, out): (DeviceCall<'_>, DevicePlan),
     ) -> Result<()> {
-        for (index, layer) in layers.iter().enumerate() {
-            if index > 0 && layer.fresh.is_some() {
+        let one_launch = self.options.one_launch.unwrap_or(true);
+        for (index, one) in call.launches().enumerate() {
+            if index > 0 && one.fresh.is_some() {
                 self.stream.synchronize(self.timeout)?;
             }
             // SAFETY: the work of the layer before is done, this value owns all memory but the arrays of
-            // `step`, which are kept (`# Safety`), and its drop waits.
+            // `on_device`, which are kept (`# Safety`), and its drop waits.
             unsafe {
                 let stream = self.stream.raw();
-                let fresh = self.staging.upload_fresh(layer.fresh, rows, stream)?;
-                let step = QueuedStep { layer: layer.number, fresh, ..step };
-                self.launcher.run(resources, &step, one_launch, stream)?;
+                let fresh = self.staging.upload_fresh(one.fresh, call.tokens, stream)?;
+                let launch = DeviceCall { layers: one.layers, fresh: Some(&fresh), ..on_device };
+                self.launcher.run(resources, (&launch, out), one_launch, stream)?;
             }
         }
         Ok(())
@@ -175,51 +175,40 @@ impl Device for Ascend {
     fn run(
         &mut self,
         resources: &Resources,
-        step: &Step<'_>,
+        call: &HostCall<'_>,
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let kind = match step.batch {
-            Some(_) => {
-                self.reset_if_needed(resources)?;
-                let only = step.layers.numbers.is_empty();
-                if only { CallKind::Plan } else { CallKind::PlanAndTransfer }
-            }
-            None => {
-                self.health.check()?;
-                // The tables were emptied after the plan, or must be.
-                ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale",
-                    but "a device failure came after it"; "plan the batch again");
-                CallKind::Transfer
-            }
-        };
+        let planned = call.planned();
+        if planned.is_some() {
+            self.reset_if_needed(resources)?;
+        } else {
+            self.health.check()?;
+            // The tables were emptied after the plan, or must be.
+            ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale",
+                but "a device failure came after it"; "plan the batch again");
+        }
         // The last call synchronized the stream, so no work uses the staging memory.
-        let rows = step.batch.map_or(plan.rows(), Batch::tokens);
-        self.staging.reserve(step.batch, step.layers.fresh.map(|_| rows))?;
-        if let Some(batch) = step.batch {
+        self.staging.reserve(planned, call.fresh.map(|_| call.tokens))?;
+        if let Some(batch) = planned {
             plan.begin(batch);
         }
-        let one_launch = self.options.one_launch.unwrap_or(true);
         let done = self.run_and_wait(|this, stream| {
             // SAFETY: `stream` is that of this value, and `run_and_wait` has bound its context. The last call
             // synchronized it. `arrays` and `plans` keep the arrays until this work is synchronized.
             unsafe {
-                let batch = match step.batch {
+                let on_device = match planned {
                     Some(batch) => {
                         let table = this.staging.upload_table(batch, stream)?;
-                        arrays.upload(batch, table, stream)?
+                        arrays.upload(call, table, stream)?
                     }
-                    None => arrays.planned_batch(plan),
+                    None => arrays.transfer(plan),
                 };
-                let queued = QueuedStep::of(kind, batch, arrays.outputs());
-                if kind == CallKind::Plan {
-                    this.launcher.run(resources, &queued, one_launch, stream)?;
-                }
-                this.run_layers(resources, step.layers, rows, queued, one_launch)?;
-                if kind == CallKind::Transfer { Ok(()) } else { arrays.download(plan, stream) }
+                this.launch(resources, call, (on_device, arrays.outputs()))?;
+                planned.map_or(Ok(()), |_| arrays.download(plan, stream))
             }
         });
-        if step.batch.is_none() {
+        if planned.is_none() {
             return done.map(|()| None);
         }
         done.inspect_err(|_| plan.clear())?;
@@ -236,16 +225,11 @@ impl Device for Ascend {
         Ok(None)
     }
 
-    fn append(
-        &mut self,
-        resources: &Resources,
-        batch: &Batch<'_>,
-        layers: Layers<'_>,
-    ) -> Result<()> {
+    fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
         // The device would need as much memory for the rows of a prompt as the pool has.
         let most = resources.config.params.tokens as i32;
-        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
-            return resources.write_rows(batch, layers);
+        if call.batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
+            return resources.write_rows(call);
         }
         self.health.check()?;
         if self.health == Health::NeedsReset {
@@ -253,17 +237,17 @@ impl Device for Ascend {
             self.stream.synchronize(self.timeout)?;
         }
         // An append needs no ids.
-        let batch = &Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
-        self.check_batch(resources, batch)?;
-        self.staging.reserve(Some(batch), Some(batch.tokens()))?;
-        let inputs = self.staging.inputs(batch)?;
+        let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..call.batch };
+        let call = &HostCall { batch, ..*call };
+        self.check_batch(resources, &batch)?;
+        self.staging.reserve(Some(&batch), Some(call.tokens))?;
+        let inputs = self.staging.inputs(&batch)?;
         self.run_and_wait(|this, stream| {
             // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
-                let table = this.staging.upload_table(batch, stream)?;
-                let batch = inputs.upload(batch, table, stream)?;
-                let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
-                this.run_layers(resources, layers, batch.rows, step, false)
+                let table = this.staging.upload_table(&batch, stream)?;
+                let on_device = inputs.upload(call, table, stream)?;
+                this.launch(resources, call, (on_device, DevicePlan::default()))
             }
         })
     }
@@ -271,17 +255,17 @@ impl Device for Ascend {
     unsafe fn enqueue(
         &mut self,
         resources: &Resources,
-        step: &QueuedStep,
+        call: &DeviceCall<'_>,
+        out: DevicePlan,
         stream: RawStream,
     ) -> Result<()> {
         self.health.check()?;
         let context = Arc::clone(&self.options.context);
         // SAFETY: the stream is alive and of this device (`# Safety`).
         let capturing = || unsafe { context.is_capturing(stream) };
-        let plans = matches!(step.kind, CallKind::Plan | CallKind::PlanAndTransfer);
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
         // the reset would run at every replay, or never if the graph is destroyed.
-        if plans && self.health == Health::NeedsReset {
+        if call.planned().is_some() && self.health == Health::NeedsReset {
             ensure!(!capturing()?, "device state" is "not reset", but
                 "tables are reset after a failure, which a capture must not record";
                 "plan once outside of a capture, then capture again");
@@ -294,7 +278,7 @@ impl Device for Ascend {
         let done = context.bind().and_then(|_current| {
             // SAFETY: the stream is alive and of this device, and arrays, plan and engine stay valid until
             // the work is done (`# Safety`). The context is bound.
-            unsafe { self.launcher.run(resources, step, one_launch, stream) }
+            unsafe { self.launcher.run(resources, (call, out), one_launch, stream) }
         });
         // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
         // a capture with a failed call yields no graph.

@@ -12,9 +12,8 @@ use avsg_device::tiling::{
 
 use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
-use crate::device_arrays::{
-    CallKind, DeviceArray, DeviceBatch, QueuedBatch, QueuedStep, RawStream,
-};
+use crate::call::{Call, Work};
+use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, RawStream};
 use crate::pool::{Geometry, SegmentLayout};
 use crate::resources::{Config, Resources};
 use crate::rows::{self, Steps, Strides};
@@ -25,12 +24,12 @@ pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
     let k = config.params.k as usize;
     let state = DeviceArray { address: 0, len: 1 };
     let arrays = DeviceBatch { state, k, ids_stride: k, ..Default::default() };
-    check_batch(config, pool, &QueuedBatch { arrays, rows: 1 })
+    check_batch(config, pool, &Call::of(Work::Plan, arrays, 1))
 }
 
 /// Returns an error if a batch of these sizes cannot be launched. Its addresses are not read.
-pub(super) fn check_batch(config: &Config, pool: &Geometry, batch: &QueuedBatch) -> Result<()> {
-    tiling(config, pool, batch, config.cores, config.tables()).map(drop)
+pub(super) fn check_batch(config: &Config, pool: &Geometry, call: &DeviceCall<'_>) -> Result<()> {
+    tiling(config, pool, call, config.cores, config.tables()).map(drop)
 }
 
 /// The steps between the slots of each segment: of the caller's buffer, or of the row format.
@@ -47,7 +46,7 @@ pub(super) fn slot_blocks(config: &Config) -> Option<u32> {
 fn tiling(
     config: &Config,
     pool: &Geometry,
-    batch: &QueuedBatch,
+    DeviceCall { batch, tokens, .. }: &DeviceCall<'_>,
     cores: usize,
     states: usize,
 ) -> Result<Tiling> {
@@ -81,11 +80,11 @@ fn tiling(
     let segments: heapless::Vec<Segment, { rows::MAX_SEGMENTS }> =
         segments.map(segment).collect::<Result<_>>()?;
     let shape = Launch {
-        requests: word(batch.arrays.requests()),
-        rows: word(batch.rows),
-        k: word(batch.arrays.k),
-        ids_stride: word(batch.arrays.ids_stride),
-        block_stride: word(batch.arrays.block_stride),
+        requests: word(batch.requests()),
+        rows: word(*tokens),
+        k: word(batch.k),
+        ids_stride: word(batch.ids_stride),
+        block_stride: word(batch.block_stride),
         pool_units: word(pool.rows / (params.page as usize).max(1)),
         states: word(states),
         cores: word(cores),
@@ -135,7 +134,7 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    /// Puts the kernels of a call into a stream. With `one_launch`, Stage One and Stage Two are one
+    /// Puts the kernels of a call for at most one layer, and its outputs, into a stream. With `one_launch`, Stage One and Stage Two are one
     /// kernel.
     ///
     /// # Safety
@@ -143,20 +142,20 @@ impl Launcher {
     pub unsafe fn run(
         &mut self,
         resources: &Resources,
-        step: &QueuedStep,
+        (call, out): (&DeviceCall<'_>, DevicePlan),
         one_launch: bool,
         stream: RawStream,
     ) -> Result<()> {
-        let kernels: &[KernelName] = match step.kind {
-            CallKind::Plan => &[KernelName::Plan],
-            CallKind::Transfer => &[KernelName::Transfer],
-            CallKind::PlanAndTransfer if one_launch => &[KernelName::Step],
-            CallKind::PlanAndTransfer => &[KernelName::Plan, KernelName::Transfer],
-            CallKind::Append => &[KernelName::Append],
+        let kernels: &[KernelName] = match call.work {
+            Work::Plan => &[KernelName::Plan],
+            Work::Transfer => &[KernelName::Transfer],
+            Work::Step if one_launch => &[KernelName::Step],
+            Work::Step => &[KernelName::Plan, KernelName::Transfer],
+            Work::Append => &[KernelName::Append],
         };
         // SAFETY: the stream is alive, its context is current, and arrays, plan and engine stay valid until
         // the work is done (`# Safety`).
-        kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, step, stream) })
+        kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, (call, out), stream) })
     }
 
     /// Puts a kernel that empties every table into a stream.
@@ -167,13 +166,12 @@ impl Launcher {
     pub unsafe fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
         let k = resources.config.params.k as usize;
         let arrays = DeviceBatch { k, ids_stride: k, ..Default::default() };
-        let batch = QueuedBatch { arrays, rows: 0 };
-        let no_requests = QueuedStep::of(CallKind::Plan, batch, Default::default());
+        let no_requests = (&Call::of(Work::Plan, arrays, 0), DevicePlan::default());
         let context = Arc::clone(&self.context);
         let _current = context.bind()?;
         // SAFETY: the kernel has the tables only, which this value owns. It is kept until the kernel is
         // done, the stream is alive (`# Safety`), and the context is bound above.
-        unsafe { self.launch(KernelName::Reset, resources, &no_requests, stream) }
+        unsafe { self.launch(KernelName::Reset, resources, no_requests, stream) }
     }
 
     /// # Safety
@@ -182,7 +180,7 @@ impl Launcher {
         &mut self,
         kernel: KernelName,
         resources: &Resources,
-        step: &QueuedStep,
+        (call, out): (&DeviceCall<'_>, DevicePlan),
         stream: RawStream,
     ) -> Result<()> {
         // Kernels cut their work by the number of cores, so it is in the tiling data, too. It is
@@ -195,14 +193,14 @@ impl Launcher {
         // A reset empties the tables of all indexers; other kernels see those of one.
         let config = &resources.config;
         let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
-        let tiling = tiling(config, &resources.pool.geometry, &step.batch, cores, states)?;
-        let args = kernel.args().iter().map(|&arg| self.address(resources, step, arg));
+        let tiling = tiling(config, &resources.pool.geometry, call, cores, states)?;
+        let args = kernel.args().iter().map(|&arg| self.address(resources, (call, &out), arg));
         // The most arguments of a kernel include the workspace.
         let addresses: heapless::Vec<u64, MAX_ARGS> = args.chain([0]).collect();
         // One core plans a request.
-        let requests = step.batch.arrays.requests().max(1);
+        let requests = call.batch.requests().max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
-        // SAFETY: the arrays of the step stay allocated, the engine lives and the stream is alive until
+        // SAFETY: the arrays of the call stay allocated, the engine lives and the stream is alive until
         // the kernel is done (`# Safety`). The engine owns kernels, tables, rules, chunks and slots, or
         // the caller keeps the slots (`CallerBuffer::new`), and its drop waits.
         unsafe { self.kernels.launch(kernel, &addresses, &tiling, cores, stream) }
@@ -210,15 +208,23 @@ impl Launcher {
 
     /// Returns the address for a parameter of a kernel. It must not fail, because an error would
     /// allocate.
-    fn address(&self, resources: &Resources, step: &QueuedStep, arg: Arg) -> u64 {
-        let (b, out) = (&step.batch.arrays, &step.out);
+    fn address(
+        &self,
+        resources: &Resources,
+        (call, out): (&DeviceCall<'_>, &DevicePlan),
+        arg: Arg,
+    ) -> u64 {
+        let (b, layer) = (&call.batch, call.layers.first().map_or(0, |&layer| layer));
+        let fresh = |segment: usize| {
+            call.fresh.and_then(|fresh| fresh.get(segment)).map_or(0, |rows| rows.address)
+        };
         let [miss_pos, miss_id, miss_slot, miss_row] = out.miss;
         let segments = resources.pool.format().as_slice().len();
         let kv = |segment: usize| {
             if segment >= segments {
                 return 0;
             }
-            resources.buffer.segment_base(step.layer, segment).map_or(0, |base| base as u64)
+            resources.buffer.segment_base(layer, segment).map_or(0, |base| base as u64)
         };
         match arg {
             Arg::Ids => b.ids.address,
@@ -236,15 +242,15 @@ impl Launcher {
             Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
             Arg::HostChunks => {
                 let per_layer = resources.pool.geometry.chunks_per_layer();
-                self.chunks.address() + 8 * (step.layer * per_layer) as u64
+                self.chunks.address() + 8 * (layer * per_layer) as u64
             }
             Arg::Kv0 => kv(0),
             Arg::Kv1 => kv(1),
             Arg::SlotBlocks => {
                 resources.config.slot_table().map_or(0, |table| table.of(0, 0) as u64)
             }
-            Arg::Fresh0 => step.fresh[0],
-            Arg::Fresh1 => step.fresh[1],
+            Arg::Fresh0 => fresh(0),
+            Arg::Fresh1 => fresh(1),
             Arg::Slot => out.slot,
             Arg::Valid => out.valid,
             Arg::MissPos => miss_pos,

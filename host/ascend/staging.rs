@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
+use avsg_device::tiling::MAX_SEGMENTS;
+
 use super::acl::{Context, DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
-use crate::batch::Batch;
-use crate::device_arrays::{DeviceArray, DeviceBatch, QueuedBatch, RawStream};
+use crate::call::{Batch, Call, Work};
+use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DeviceRows, RawStream};
 use crate::rows::RowFormat;
 use crate::system::allocator::Allocator;
 
@@ -122,12 +124,12 @@ impl Staging {
         }
     }
 
-    /// Returns the sizes of a batch as kernels read it, without addresses.
-    pub fn sizes(&self, batch: &Batch<'_>) -> QueuedBatch {
+    /// Returns the plan of a batch with the sizes that kernels read, without addresses.
+    pub fn sizes(&self, batch: &Batch<'_>) -> DeviceCall<'static> {
         let state = DeviceArray { address: 0, len: batch.requests() };
         let (k, block_stride) = (batch.k, self.entries(batch));
         let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
-        QueuedBatch { arrays, rows: batch.tokens() }
+        Call::of(Work::Plan, arrays, batch.tokens())
     }
 
     /// Puts the copy of a batch's block table into a stream, and returns it and its entries per
@@ -158,8 +160,8 @@ impl Staging {
         Ok((DeviceArray { address: device.address(), len: n }, entries))
     }
 
-    /// Puts the copy of `rows` fresh rows into a stream and returns the device address of each
-    /// segment; 0 without fresh rows. [`Self::reserve`] has made room.
+    /// Puts the copy of `rows` fresh rows into a stream and returns the rows of each segment there;
+    /// address 0 without fresh rows. [`Self::reserve`] has made room.
     ///
     /// # Safety
     /// As for [`Self::upload_table`].
@@ -168,24 +170,24 @@ impl Staging {
         fresh: Option<&[&[u8]]>,
         rows: usize,
         stream: RawStream,
-    ) -> Result<[u64; 2]> {
-        let mut addresses = [0; 2];
+    ) -> Result<[DeviceRows; MAX_SEGMENTS]> {
+        let mut on_device = [DeviceRows::default(); MAX_SEGMENTS];
         let (Some(parts), Some((device, pinned))) = (fresh, &mut self.fresh.0) else {
-            return Ok(addresses);
+            return Ok(on_device);
         };
         let mut at = 0;
         let segments = parts.iter().zip(self.format.as_slice());
-        for (address, (part, segment)) in addresses.iter_mut().zip(segments) {
+        for (rows_at, (part, segment)) in on_device.iter_mut().zip(segments) {
             let len = part.len().min(rows * segment.stride);
             // SAFETY: earlier work on this memory is done (`# Safety`), and the copy is queued after this
             // loop.
             let bytes = unsafe { pinned.bytes_mut() };
             bytes[at..][..len].copy_from_slice(&part[..len]);
-            *address = device.address() + at as u64;
+            *rows_at = DeviceRows { address: device.address() + at as u64, bytes: len };
             at += (rows * segment.stride).next_multiple_of(ALIGN);
         }
         // SAFETY: as in `upload_table`.
         unsafe { device.upload(0, pinned, at, stream)? };
-        Ok(addresses)
+        Ok(on_device)
     }
 }

@@ -44,24 +44,26 @@ impl Memory {
         self.caller().and_then(CallerBuffer::table)
     }
 
+    /// Returns the entries of an existing state in the caller's table, if there is one.
+    pub fn entries(&self, state: usize, slots: usize) -> Option<StateEntries> {
+        self.table().map(|table| StateEntries { table, at: Address(table.of(state, slots)) })
+    }
+
     /// Returns the blocks of an existing state. Entries of a table in device memory are copied, which
     /// allocates.
     pub fn state_blocks(&self, state: usize, slots: usize) -> Result<StateBlocks> {
         const WHAT: &str = "block table";
-        let Some(table) = self.table() else {
-            return Ok(StateBlocks { entries: None, _copy: Vec::new() });
-        };
-        let (mut at, mut copy) = (table.of(state, slots), Vec::new());
-        if let Some(device) = self.device() {
+        let (mut entries, mut copy) = (self.entries(state, slots), Vec::new());
+        if let (Some(StateEntries { table, at }), Some(device)) = (&mut entries, self.device()) {
             copy = reserve::filled(WHAT, table.entries(slots), 0)?;
             let mut bytes = reserve::filled(WHAT, 4 * copy.len(), 0)?;
-            device.read(at.addr() as u64, &mut bytes)?;
+            device.read(at.0.addr() as u64, &mut bytes)?;
             for (entry, bytes) in copy.iter_mut().zip(bytes.as_chunks::<4>().0) {
                 *entry = i32::from_ne_bytes(*bytes);
             }
-            at = copy.as_mut_ptr();
+            *at = Address(copy.as_mut_ptr());
         }
-        Ok(StateBlocks { entries: Some(StateEntries { table, at: Address(at) }), _copy: copy })
+        Ok(StateBlocks { entries, _copy: copy })
     }
 }
 

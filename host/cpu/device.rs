@@ -6,17 +6,16 @@ use std::time::Duration;
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{Lifetime, Params};
 
-use super::cores::{Cores, worker_words};
-use super::dispatch;
+use super::cores::{Cores, Outputs, worker_words};
+use super::launch;
 use super::machine::Machine;
-use super::outputs::Outputs;
 use super::records_read::{self, RecordsReader};
 use super::slots_copy::SlotsCopy;
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::backend::{CpuChoices, Device, SlotCopy};
-use crate::batch::{Batch, Fresh, Layer, Layers, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::overlap::Grids;
 use crate::plan::Plan;
@@ -117,27 +116,27 @@ impl Device for Cpu {
     fn run(
         &mut self,
         resources: &Resources,
-        step: &Step<'_>,
+        call: &HostCall<'_>,
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
         if self.broken {
             return Err(Error::broken_device());
         }
-        if let Some(batch) = step.batch {
+        let planned = call.planned();
+        if let Some(batch) = planned {
             plan.begin(batch);
         }
-        let layers = step.layers;
-        if let Some(reader) = self.reader.as_mut().filter(|_| !layers.numbers.is_empty()) {
-            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, layers);
+        if let Some(reader) = self.reader.as_mut().filter(|_| !call.layers.is_empty()) {
+            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, call);
             self.broken = matches!(done, Err(Error::Broken { .. }));
             return done.map(|()| None);
         }
-        let rows = step.batch.map_or(plan.misses, dispatch::expected_misses) * layers.numbers.len();
-        let copy = dispatch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let rows = planned.map_or(plan.misses, launch::expected_misses) * call.layers.len();
+        let copy = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
         let (outputs, cores) = (Outputs::of(plan), &self.cores);
-        let transfer = Transfer { resources, copier: cores.copier, out: &outputs, layers };
+        let transfer = Transfer { resources, copier: cores.copier, out: &outputs, call };
         let copies = transfer.pieces() > 0;
-        let one = step.batch.map(|batch| {
+        let one = planned.map(|batch| {
             let outputs = &outputs;
             let run = move |request: usize, worker: usize| {
                 cores.plan_request(resources, (batch, copies), outputs, request, worker);
@@ -145,17 +144,17 @@ impl Device for Cpu {
             (batch.requests(), run)
         });
         let learns = copies && resources.config.params.lifetime == Lifetime::Learned;
-        let last = step.batch.filter(|_| learns).map(|batch| {
+        let last = planned.filter(|_| learns).map(|batch| {
             move |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker)
         });
         let two = Stage { pieces: transfer.pieces(), run: &|piece, _| transfer.run(piece) };
         let one = one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run });
         let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
-        let nanoseconds = step.batch.map_or(0, dispatch::match_nanoseconds) + copy;
+        let nanoseconds = planned.map_or(0, launch::match_nanoseconds) + copy;
         let launched = self.workers.launch_with([one, copies.then_some(two)], last, nanoseconds);
         self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;
-        if step.batch.is_some() {
+        if planned.is_some() {
             plan.finish();
         }
         Ok(Some(plan_time))
@@ -165,29 +164,21 @@ impl Device for Cpu {
         self.reader.is_none()
     }
 
-    fn append(
-        &mut self,
-        resources: &Resources,
-        batch: &Batch<'_>,
-        layers: Layers<'_>,
-    ) -> Result<()> {
-        let pieces = layers.numbers.len();
+    fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
+        let pieces = call.layers.len();
         // The queue of writes of a file has one lock, and wants the rows of a record one after another.
         if pieces < 2 || self.reader.is_some() {
-            return resources.write_rows(batch, layers);
+            return resources.write_rows(call);
         }
         let failed = OnceLock::new();
         let run = |index: usize, _: usize| {
-            let Layer { number, fresh } = layers.get(index);
-            let fresh = fresh.map(|segments| Fresh { segments });
-            let one = Layers { numbers: &[number], fresh: fresh.as_ref() };
-            if let Err(error) = resources.write_rows(batch, one) {
+            if let Err(error) = resources.write_rows(&call.layer(index)) {
                 // A later error tells no more.
                 let _ = failed.set(error);
             }
         };
-        let rows = batch.tokens() * pieces;
-        let time = dispatch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let rows = call.tokens * pieces;
+        let time = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
         self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
         failed.into_inner().map_or(Ok(()), Err)
     }

@@ -4,6 +4,10 @@
 //! core, and whichever thread is free runs the next one. A thread that the system has descheduled
 //! before it claimed a piece delays nobody. SyncAll waits for pieces, not for threads. At the end each
 //! thread does what is left of its own pieces.
+//!
+//! A launch is shared among the workers if one core would need longer than waking them takes. The numbers for that
+//! are rough, and a wrong one costs only time: whoever runs a piece, the result is the same. docs/benchmarks.md names
+//! the machines on which the measured ones were taken.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::wait::Notify;
+use crate::call::Batch;
 use crate::{Error, Result};
 
 /// Threads of the caller, for example a serving engine's own pool.
@@ -144,3 +149,47 @@ impl<'a> InProgress<'a> {
         Ok(Duration::from_nanos(self.one_done.load(Ordering::Relaxed)))
     }
 }
+
+/// Bytes that one core copies in a nanosecond. `avsg bench transfer` copies 8.4 to 11.6 GB/s on two
+/// cores (docs/benchmarks.md, "Copying").
+const COPIED_BYTES_PER_NANOSECOND: usize = 6;
+
+/// Nanoseconds that one core takes to match an id. `avsg bench match` takes 3.2 to 13.5 us for a row
+/// of K = 2048 ids (docs/benchmarks.md, "Matching").
+const MATCH_NANOSECONDS_PER_ID: usize = 4;
+
+/// Ids of which one is taken to miss, before Stage One has counted the misses. It is a choice, not a
+/// measurement: in docs/benchmarks.md ("Hit rates") 0.2 to 25 % of the ids miss if S is 2 to 4 times K.
+const IDS_PER_MISS: usize = 10;
+
+/// The least nanoseconds of work that are shared if every worker is awake, and if one sleeps. They are
+/// choices above the 1 us and the 30 to 60 us that a launch then costs the caller, which no command of
+/// this repository measures.
+const MIN_SHARED_NANOSECONDS: [u64; 2] = [4_000, 60_000];
+
+/// Returns whether a launch whose pieces take one core so long is shared.
+pub(super) fn is_shared(nanoseconds: u64, asleep: bool) -> bool {
+    nanoseconds >= MIN_SHARED_NANOSECONDS[usize::from(asleep)]
+}
+
+/// Returns the nanoseconds in which one core copies rows.
+pub(super) fn copy_nanoseconds(rows: usize, row_bytes: usize) -> u64 {
+    (rows.saturating_mul(row_bytes) / COPIED_BYTES_PER_NANOSECOND) as u64
+}
+
+/// Returns the nanoseconds in which one core runs Stage One; 0 for one request, which is one piece.
+pub(super) fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
+    if batch.requests() > 1 { (ids(batch) * MATCH_NANOSECONDS_PER_ID) as u64 } else { 0 }
+}
+
+/// Returns the misses that a batch is taken to have.
+pub(super) fn expected_misses(batch: &Batch<'_>) -> usize {
+    ids(batch) / IDS_PER_MISS
+}
+
+fn ids(batch: &Batch<'_>) -> usize {
+    batch.tokens() * batch.k
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,15 +5,15 @@ use std::ops::Range;
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
-use super::dispatch;
+use super::launch;
 use super::worker_pool::{Stage, WorkerPool};
-use crate::Result;
-use crate::batch::Layers;
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
 use crate::resources::Resources;
 use crate::system::address::Address;
+use crate::{Error, Result};
 
 /// The transfer of one plan to some layers. Threads share it; each copies records of its own.
 pub(super) struct RecordsCopy<'a> {
@@ -22,7 +22,7 @@ pub(super) struct RecordsCopy<'a> {
     pub copier: Copier,
     pub plan: &'a Plan,
     pub records: &'a MissRecords,
-    pub layers: Layers<'a>,
+    pub call: &'a HostCall<'a>,
     pub record_bytes: usize,
     /// The memory for records of which `first` is the first.
     pub bounce: Address<u8>,
@@ -33,22 +33,18 @@ impl<'a> RecordsCopy<'a> {
     /// Returns the transfer of a plan.
     ///
     /// # Errors
-    /// If the plan names a state that does not exist, which the engine has refused.
+    /// If the plan was made for a pool in memory, which the engine has refused.
     pub fn new(
         resources: &'a Resources,
         store: &'a Store,
         copier: Copier,
-        (plan, records): (&'a Plan, &'a MissRecords),
-        layers: Layers<'a>,
+        plan: &'a Plan,
+        call: &'a HostCall<'a>,
     ) -> Result<Self> {
-        let mut states = (0..plan.requests).filter(|&request| plan.missed(request));
-        states.try_for_each(|request| {
-            let state = plan.state[request] as usize;
-            layers.numbers.iter().try_for_each(|&l| resources.buffer.view(state, l, 0).map(drop))
-        })?;
+        let records = plan.records.as_deref().ok_or_else(Error::broken_device)?;
         let record_bytes = store.layout().record_bytes(plan.indexer);
         let (bounce, first) = (Address(core::ptr::null_mut()), 0);
-        Ok(Self { resources, store, copier, plan, records, layers, record_bytes, bounce, first })
+        Ok(Self { resources, store, copier, plan, records, call, record_bytes, bounce, first })
     }
 
     /// Returns the row of a record.
@@ -70,7 +66,7 @@ impl<'a> RecordsCopy<'a> {
         let read = unsafe { core::slice::from_raw_parts(self.address(record), self.record_bytes) };
         let row = self.row(record);
         let lost = |&&layer: &&usize| !self.store.is_whole(read, layer, row);
-        let Some(&layer) = self.layers.numbers.iter().find(lost) else { return };
+        let Some(&layer) = self.call.layers.iter().find(lost) else { return };
         for &place in self.records.places_of(record..record + 1) {
             self.records.lost[self.request_of(place as usize)].note(layer, row);
             self.records.lost_places.set(place as usize);
@@ -87,7 +83,7 @@ impl<'a> RecordsCopy<'a> {
         // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
         range.clone().for_each(|record| unsafe { self.check(record) });
         let places = self.records.places_of(range);
-        for &layer in self.layers.numbers {
+        for &layer in self.call.layers {
             let mut from = self.store.layout().row_range(layer).start;
             for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
                 let source = |n: usize| {
@@ -119,8 +115,8 @@ impl<'a> RecordsCopy<'a> {
             unsafe { self.copy(range) };
         };
         let row_bytes = self.resources.pool.format().bytes();
-        let rows = self.plan.misses * self.layers.numbers.len();
-        let nanoseconds = dispatch::copy_nanoseconds(rows, row_bytes);
+        let rows = self.plan.misses * self.call.layers.len();
+        let nanoseconds = launch::copy_nanoseconds(rows, row_bytes);
         workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
         Ok(())
     }
@@ -132,15 +128,16 @@ impl<'a> RecordsCopy<'a> {
         let places = served.flat_map(|request| plan.places(request));
         for place in places.filter(|&place| rows[place] < 0) {
             let token = plan.cu_q[self.request_of(place)] as usize + !rows[place] as usize;
-            for layer in self.layers.iter() {
+            for (index, &layer) in self.call.layers.iter().enumerate() {
+                let fresh = self.call.fresh_of(index).unwrap_or(&[]);
                 let segments = self.resources.pool.format().as_slice().iter();
-                for (i, (segment, rows)) in segments.zip(layer.fresh.unwrap_or(&[])).enumerate() {
-                    // `check::layers` has checked that the slice holds a row of every token.
+                for (i, (segment, rows)) in segments.zip(fresh).enumerate() {
+                    // `check::call` has checked that the slice holds a row of every token.
                     let from = &rows[token * segment.stride..][..segment.bytes];
                     // SAFETY: the slot is one of the buffer, which has room for the segment and which no
                     // input overlaps.
                     unsafe {
-                        let to = self.slot(layer.number, place, i);
+                        let to = self.slot(layer, place, i);
                         core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
                     }
                 }
@@ -155,12 +152,9 @@ impl<'a> RecordsCopy<'a> {
     }
 
     /// Returns the address of a segment of the slot of a miss in one layer.
-    ///
-    /// # Panics
-    /// If the plan names a state that does not exist, which [`Self::new`] has refused.
     fn slot(&self, layer: usize, place: usize, segment: usize) -> *mut u8 {
         let (state, slot) = (self.plan.state[self.request_of(place)], self.plan.miss[SLOT][place]);
-        let view = self.resources.buffer.view(state as usize, layer, segment);
-        view.unwrap_or_else(|error| panic!("{error}")).ptr(slot as usize)
+        let view = self.resources.buffer.checked_view(state as usize, layer, segment);
+        view.ptr(slot as usize)
     }
 }

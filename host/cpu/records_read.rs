@@ -9,11 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use avsg_device::one_request::ROW;
-
 use super::records_copy::RecordsCopy;
 use super::worker_pool::{Stage, WorkerPool};
-use crate::batch::Layers;
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::disk::{ALIGNMENT, Layout, Reader};
 use crate::plan::{MissRecords, Plan};
@@ -112,21 +110,17 @@ impl RecordsReader {
         copier: Copier,
         workers: &WorkerPool,
         plan: &mut Plan,
-        layers: Layers<'_>,
+        call: &HostCall<'_>,
     ) -> Result<()> {
         self.settle()?;
         // An earlier transfer may have been refused on the way.
         self.reader.clear();
-        let mut records = plan.records.take().ok_or_else(Error::broken_device)?;
-        let served = (0..plan.requests).filter(|&request| plan.missed(request));
-        records.sort(served.flat_map(|request| plan.places(request)), &plan.miss[ROW]);
         // What the plan holds counts again once everything that was written since was read.
-        let (held, stamp) = (records.held.take(), self.reader.store().stamp());
+        let (held, stamp) = (plan.sort_records(), self.reader.store().stamp());
         let store = Arc::clone(self.reader.store());
-        let copy = RecordsCopy::new(resources, &store, copier, (plan, &*records), layers);
-        let kept = copy.and_then(|copy| self.copy(copy, workers, held));
-        records.held = matches!(kept, Ok(true)).then_some(stamp);
-        plan.records = Some(records);
+        let copy = RecordsCopy::new(resources, &store, copier, plan, call)?;
+        let kept = self.copy(copy, workers, held);
+        plan.keep_records(matches!(kept, Ok(true)).then_some(stamp));
         // After an error the call is repeated, and finds them again.
         plan.take_lost(kept.is_ok());
         kept.map(drop)

@@ -2,7 +2,7 @@
 
 use avsg_device::stage_two::share_start;
 
-use super::dispatch;
+use super::launch;
 use crate::backend::SlotCopy;
 use crate::copy::Copier;
 use crate::resources::Resources;
@@ -27,23 +27,17 @@ impl SlotsCopy<'_> {
     pub fn nanoseconds(&self) -> u64 {
         let SlotCopy { layers, to, slots, .. } = self.copy;
         let rows = slots.len().saturating_mul(layers.len()).saturating_mul(to.len());
-        dispatch::copy_nanoseconds(rows, self.resources.pool.format().bytes())
+        launch::copy_nanoseconds(rows, self.resources.pool.format().bytes())
     }
 
     /// Copies a share of the slots of one layer to every state.
-    ///
-    /// # Panics
-    /// If there is no such layer or state, which the engine has refused. The panic breaks the device.
     pub fn run(&self, piece: usize) {
         let SlotCopy { layers, from, to, slots } = *self.copy;
         let (format, cores) = (self.resources.pool.format(), self.resources.config.cores);
         let (layer, core) = (layers[piece / cores], piece % cores);
         let share =
             share_start(slots.len(), core, cores)..share_start(slots.len(), core + 1, cores);
-        let view = |state: usize, segment: usize| {
-            let view = self.resources.buffer.view(state, layer, segment);
-            view.unwrap_or_else(|error| panic!("{error}"))
-        };
+        let view = |state, segment| self.resources.buffer.checked_view(state, layer, segment);
         for block in slots[share].chunks((BLOCK_BYTES / format.bytes()).max(1)) {
             for &state in to {
                 for (i, segment) in format.as_slice().iter().enumerate() {

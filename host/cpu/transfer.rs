@@ -3,8 +3,8 @@
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::for_each_range;
 
-use super::outputs::Outputs;
-use crate::batch::Layers;
+use super::cores::Outputs;
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::resources::Resources;
 
@@ -13,40 +13,35 @@ pub(super) struct Transfer<'a> {
     pub resources: &'a Resources,
     pub copier: Copier,
     pub out: &'a Outputs<'a>,
-    pub layers: Layers<'a>,
+    pub call: &'a HostCall<'a>,
 }
 
 impl Transfer<'_> {
     /// Returns the number of pieces.
     pub fn pieces(&self) -> usize {
-        self.layers.numbers.len() * self.resources.config.cores
+        self.call.layers.len() * self.resources.config.cores
     }
 
     /// Copies the share of one core in one layer.
-    ///
-    /// # Panics
-    /// If there is no such layer, or the plan names a state that does not exist, which the engine has
-    /// refused. The panic breaks the device, so that no row is lost in silence.
     pub fn run(&self, piece: usize) {
         let (resources, out) = (self.resources, self.out);
         let cores = resources.config.cores;
-        let (layer, core) = (self.layers.get(piece / cores), piece % cores);
+        let (index, core) = (piece / cores, piece % cores);
+        let (layer, fresh_rows) = (self.call.layers[index], self.call.fresh_of(index));
         let misses = |request| out.misses(request, ROW).len();
         for_each_range(core, cores, out.requests, misses, |request, range| {
             let slots = &out.misses(request, SLOT)[range.clone()];
             let rows = &out.misses(request, ROW)[range];
             let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
             for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                let to = resources.buffer.view(state, layer.number, i);
-                let to = to.unwrap_or_else(|error| panic!("{error}"));
-                let from = resources.pool.view(layer.number, i);
-                let from = from.unwrap_or_else(|error| panic!("{error}"));
+                let to = resources.buffer.checked_view(state, layer, i);
+                let from = resources.pool.checked_view(layer, i);
                 let source = |n: usize| match rows[n] {
                     row @ 0.. => from.ptr(row as usize),
                     fresh => {
                         let at = (first + !fresh as usize) * segment.stride;
-                        // `check::layers` has checked that the slice holds a row of every token.
-                        layer.fresh.map_or(core::ptr::null(), |f| f[i][at..].as_ptr())
+                        // `check::call` has checked that the slice holds a row of every token.
+                        fresh_rows.map_or(core::ptr::null(), |f| f[i][at..].as_ptr())
                     }
                 };
                 // SAFETY: Stage One returns only rows of the pool and of this step, and slots below

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::dispatch;
+use super::launch;
 use super::launch::InProgress;
 pub use super::launch::{Executor, Stage, in_piece};
 use super::threads::Helpers;
@@ -115,7 +115,7 @@ impl WorkerPool {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,
         };
-        let alone = workers.threads == 1 || !dispatch::is_shared(nanoseconds, asleep);
+        let alone = workers.threads == 1 || !launch::is_shared(nanoseconds, asleep);
         if alone || workers.busy.swap(true, Ordering::Acquire) {
             launch.run(0);
             return launch.result();

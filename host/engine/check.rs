@@ -1,6 +1,6 @@
 //! Checks of batches: every mistake is reported before anything changes.
 //!
-//! [`arrays`], [`ids`], [`layers`] and [`capacity`] check arrays wherever they are. The contents of
+//! [`arrays`], [`ids`], [`call`] and [`capacity`] check arrays wherever they are. The contents of
 //! arrays in device memory are not known to the host. Ids are not checked in either case: the kernels
 //! treat an id that is out of range as padding and raise a status bit.
 
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use avsg_device::params::ID_LIMIT;
 
-use crate::batch::{Batch, BatchArray, BatchOf, MAX_REQUESTS, named};
+use crate::call::{Batch, BatchArray, BatchOf, Call, FreshRows, MAX_REQUESTS, Work, named};
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
@@ -174,34 +174,28 @@ pub(super) fn blocks(resources: &Resources, states: &[i32]) -> Result<()> {
     named(states).try_for_each(|(_, state)| resources.buffer.check_blocks(state))
 }
 
-/// Checks that existing layers belong to the indexer of a plan.
-pub(super) fn indexer(resources: &Resources, layers: &[usize], planned: usize) -> Result<()> {
-    for &layer in layers {
-        let indexer = resources.config.indexers.of(layer);
-        ensure!(indexer == planned, "layer" is layer, but
-            "its ids come from indexer {indexer}, and the plan is of indexer {planned}";
-            "plan once per indexer, transfer per layer");
-    }
-    Ok(())
-}
-
-/// Checks a list of layers, and the bytes in each segment of the fresh rows that a batch of `tokens`
-/// tokens has in each of them; `needed` refuses their absence.
-pub(super) fn layers(
+/// Checks the layers of a call whose batch was checked, their fresh rows, and whether it may be made; `needed`
+/// refuses the absence of fresh rows.
+pub(super) fn call<A, R: FreshRows>(
     resources: &Resources,
-    layers: &[usize],
-    tokens: usize,
-    fresh: Option<impl ExactSizeIterator<Item = usize>>,
+    call: &Call<'_, A, R>,
     needed: bool,
 ) -> Result<()> {
+    let Call { work, tokens, layers, .. } = *call;
     for (index, &layer) in layers.iter().enumerate() {
         rows::index("layer", layer, resources.pool.layers())?;
         ensure!(index == 0 || layers[index - 1] < layer, "layer" is layer, but
             "it comes after layer {} in the list", layers[index - 1];
             "list each layer once, in ascending order");
+        let (indexer, planned) = (resources.config.indexers.of(layer), call.batch.indexer);
+        ensure!(work == Work::Append || indexer == planned, "layer" is layer, but
+            "its ids come from indexer {indexer}, and the plan is of indexer {planned}";
+            "plan once per indexer, transfer per layer");
     }
+    ensure!(work != Work::Append || resources.pool.role() != Role::Reader, "pool role" is "reader", but
+        "a reader's mapping is read only"; "append in the writer process");
     let segments = resources.pool.format().as_slice();
-    let Some(fresh) = fresh else {
+    let Some(fresh) = call.fresh else {
         ensure!(!needed, "fresh rows" is "none", but
             "ids >= stable_len are rows that only this step has";
             "pass this layer's fresh rows, or stable_len -1 if the pool has them all");
@@ -211,20 +205,14 @@ pub(super) fn layers(
         "a row has {}, in each of {} layers", segments.len(), layers.len();
         "pass the pool's number for each layer");
     let of_layers = layers.iter().flat_map(|layer| segments.iter().map(move |s| (layer, s)));
-    for (bytes, (layer, segment)) in fresh.zip(of_layers) {
+    for (rows, (layer, segment)) in fresh.iter().zip(of_layers) {
         // The product saturates: a stride that only the fresh rows have may be any.
         let before = tokens.saturating_sub(1).saturating_mul(segment.stride);
         let need = before.saturating_add(if tokens == 0 { 0 } else { segment.bytes });
-        ensure!(bytes >= need, "fresh bytes" is bytes, but
+        ensure!(rows.bytes() >= need, "fresh bytes" is rows.bytes(), but
             "layer {layer}: {tokens} rows of stride {} need {need}", segment.stride;
             "pass one row per token of the batch");
+        rows.check()?;
     }
-    Ok(())
-}
-
-/// Returns an error if this process may only read the pool.
-pub(super) fn writer(resources: &Resources) -> Result<()> {
-    ensure!(resources.pool.role() != Role::Reader, "pool role" is "reader", but
-        "a reader's mapping is read only"; "append in the writer process");
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::order::{After, TransferOrder};
 use super::stats::Counters;
 use super::{Batch, Engine, check};
 use crate::backend::Device;
-use crate::batch::named;
+use crate::call::named;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::{Result, ensure};

@@ -5,7 +5,7 @@ use avsg_device::state::header;
 
 use super::{Engine, check};
 use crate::backend::SlotCopy;
-use crate::batch::named;
+use crate::call::named;
 use crate::system::reserve;
 use crate::{Result, rows};
 

@@ -11,7 +11,7 @@
 //! The host does not see the states that a caller's stream plans, so that order is up to the
 //! caller.
 
-use crate::batch::{Batch, named};
+use crate::call::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::{Failure, Plan};
 use crate::system::reserve;

@@ -7,13 +7,13 @@
 //! every request a new generation.
 
 use super::{Engine, check};
+use crate::call::{Call, Work};
 use crate::device_arrays::{
-    CallKind, DEVICE_SEGMENTS, DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, QueuedBatch,
-    QueuedStep, RawStream,
+    DeviceArray, DeviceBatch, DeviceCall, DeviceFresh, DevicePlan, RawStream,
 };
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result, ensure, invalid, rows};
+use crate::{Error, Result, invalid, rows};
 
 impl Engine {
     /// Puts Stage One into a stream. It writes the plan's arrays on the device
@@ -41,7 +41,10 @@ impl Engine {
         stream: RawStream,
     ) -> Result<()> {
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_planning(CallKind::Plan, batch, plan, 0, None, stream) }
+        unsafe {
+            let call = with_ids(&self.resources, batch, Work::Plan)?;
+            self.enqueue_planning(&call, plan, stream)
+        }
     }
 
     /// Puts Stage Two of some layers, listed in ascending order, into a stream, after the plan's Stage
@@ -66,16 +69,14 @@ impl Engine {
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        let Some(batch) = plan.queued else {
+        let Some(queued) = plan.queued else {
             return Err(invalid!("plan" is "not planned in a stream", but
                 "enqueue_plan or enqueue_step must plan it first"; "plan it in the stream"));
         };
-        let out = outputs(&self.resources, plan, &batch)?;
-        check_layers(&self.resources, layers, fresh, batch.rows)?;
-        check::indexer(&self.resources, layers, batch.arrays.indexer)?;
-        let step = QueuedStep::of(CallKind::Transfer, batch, out);
+        let out = outputs(&self.resources, plan, &queued)?;
+        let call = DeviceCall { layers, fresh: fresh.map(|fresh| fresh.segments), ..queued };
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_layers(step, layers, fresh, stream) }
+        unsafe { self.enqueue_layers(&call, out, stream) }
     }
 
     /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
@@ -94,9 +95,11 @@ impl Engine {
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        let kind = CallKind::PlanAndTransfer;
+        let (call, fresh) =
+            (with_ids(&self.resources, batch, Work::Step)?, fresh.map(|fresh| fresh.segments));
+        let call = DeviceCall { layers: &[layer], fresh, ..call };
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_planning(kind, batch, plan, layer, fresh, stream) }
+        unsafe { self.enqueue_planning(&call, plan, stream) }
     }
 
     /// Puts an append to some layers, listed in ascending order, into a stream, after their transfers: a
@@ -121,38 +124,39 @@ impl Engine {
         fresh: &DeviceFresh<'_>,
         stream: RawStream,
     ) -> Result<()> {
-        let batch = without_ids(&self.resources, batch, rows)?;
-        check_layers(&self.resources, layers, Some(fresh), batch.rows)?;
-        check::writer(&self.resources)?;
-        let step = QueuedStep::of(CallKind::Append, batch, DevicePlan::default());
+        let append = without_ids(&self.resources, batch, rows)?;
+        let call = DeviceCall { layers, fresh: Some(fresh.segments), ..append };
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_layers(step, layers, Some(fresh), stream) }
+        unsafe { self.enqueue_layers(&call, DevicePlan::default(), stream) }
     }
 
-    /// Puts a checked call into a stream for each of some layers.
+    /// Puts a transfer or an append into a stream for each of its layers.
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`].
     unsafe fn enqueue_layers(
         &mut self,
-        step: QueuedStep,
-        layers: &[usize],
-        fresh: Option<&DeviceFresh<'_>>,
+        call: &DeviceCall<'_>,
+        out: DevicePlan,
         stream: RawStream,
     ) -> Result<()> {
-        for (index, &layer) in layers.iter().enumerate() {
-            let step = QueuedStep { layer, fresh: of_layer(layers, fresh, index), ..step };
-            // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-            unsafe { self.enqueue(&step, stream)? };
-        }
-        Ok(())
+        self.resources.check_process()?;
+        check::call(&self.resources, call, false)?;
+        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
+        (0..call.layers.len())
+            .try_for_each(|index| unsafe { self.enqueue(&call.layer(index), out, stream) })
     }
 
     /// # Safety
     /// As for [`Self::enqueue_plan`].
-    unsafe fn enqueue(&mut self, step: &QueuedStep, stream: RawStream) -> Result<()> {
+    unsafe fn enqueue(
+        &mut self,
+        call: &DeviceCall<'_>,
+        out: DevicePlan,
+        stream: RawStream,
+    ) -> Result<()> {
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.device.enqueue(&self.resources, step, stream)? };
+        unsafe { self.device.enqueue(&self.resources, call, out, stream)? };
         self.counters.live.queued.add(1);
         Ok(())
     }
@@ -161,26 +165,17 @@ impl Engine {
     /// As for [`Self::enqueue_plan`].
     unsafe fn enqueue_planning(
         &mut self,
-        kind: CallKind,
-        batch: &DeviceBatch,
+        call: &DeviceCall<'_>,
         plan: &mut Plan,
-        layer: usize,
-        fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        let indexer = batch.indexer;
-        let batch = with_ids(&self.resources, batch)?;
-        check_layers(&self.resources, &[layer], fresh, batch.rows)?;
-        rows::index("indexer", indexer, self.resources.config.indexers.count())?;
-        if kind == CallKind::PlanAndTransfer {
-            check::indexer(&self.resources, &[layer], indexer)?;
-        }
-        let out = outputs(&self.resources, plan, &batch)?;
-        let fresh = of_layer(&[layer], fresh, 0);
-        let step = QueuedStep { kind, batch, out, layer, fresh };
+        self.resources.check_process()?;
+        rows::index("indexer", call.batch.indexer, self.resources.config.indexers.count())?;
+        check::call(&self.resources, call, false)?;
+        let out = outputs(&self.resources, plan, call)?;
         self.start_plan(None, plan, &[])?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        let queued = unsafe { self.enqueue(&step, stream) };
+        let queued = unsafe { self.enqueue(call, out, stream) };
         // A refused call has queued nothing, while a part of a failed one may be in the stream.
         if !matches!(queued, Err(Error::Invalid { .. })) {
             // The host does not see what a stream plans.
@@ -189,82 +184,61 @@ impl Engine {
             self.counters.live.planned_in_a_stream();
         }
         queued?;
-        plan.queue(step.batch);
+        plan.queue(Call::of(Work::Transfer, call.batch, call.tokens));
         Ok(())
     }
 }
 
 /// Checks a batch for Stage One; it has at most as many rows as `ids` has room for.
-fn with_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
+fn with_ids(resources: &Resources, batch: &DeviceBatch, work: Work) -> Result<DeviceCall<'static>> {
     check::ids(resources, batch)?;
     let most = batch.requests().saturating_mul(resources.config.params.tokens as usize);
     let rest = batch.ids.len.checked_sub(batch.k);
     let rows = rest.map_or(0, |rest| (rest / batch.ids_stride).saturating_add(1).min(most));
     batch.ids.check_len(["ids", "ids length"], rows.min(batch.ids.len))?;
-    queued_batch(resources, *batch, rows)
+    with_arrays(resources, work, *batch, rows)
 }
 
 /// Checks a batch for an append of at most `rows` rows. 0 means as many as the ids have room for, or
 /// N_q per request without ids.
-fn without_ids(resources: &Resources, batch: &DeviceBatch, rows: usize) -> Result<QueuedBatch> {
+fn without_ids(
+    resources: &Resources,
+    batch: &DeviceBatch,
+    rows: usize,
+) -> Result<DeviceCall<'static>> {
     let params = &resources.config.params;
     let has_ids = batch.k > 0 && batch.ids_stride > 0 && batch.ids.len >= batch.k;
     let rows = match rows {
-        0 if has_ids => with_ids(resources, batch)?.rows,
+        0 if has_ids => with_ids(resources, batch, Work::Append)?.tokens,
         0 => batch.requests().saturating_mul(params.tokens as usize),
         rows => rows,
     };
     let (ids, k) = (DeviceArray::default(), params.k as usize);
-    queued_batch(resources, DeviceBatch { ids, ids_stride: k, k, ..*batch }, rows)
+    let batch = DeviceBatch { ids, ids_stride: k, k, ..*batch };
+    with_arrays(resources, Work::Append, batch, rows)
 }
 
 /// Checks the other arrays of a batch.
-fn queued_batch(resources: &Resources, arrays: DeviceBatch, rows: usize) -> Result<QueuedBatch> {
-    check::arrays(resources, &arrays)?;
-    let block_stride = if resources.config.params.page == 0 { 0 } else { arrays.block_stride };
-    Ok(QueuedBatch { arrays: DeviceBatch { block_stride, ..arrays }, rows })
-}
-
-/// Checks the layers of a call and their fresh rows, for a batch of at most `batch_rows` rows.
-fn check_layers(
+fn with_arrays(
     resources: &Resources,
-    layers: &[usize],
-    fresh: Option<&DeviceFresh<'_>>,
-    batch_rows: usize,
-) -> Result<()> {
-    resources.check_process()?;
-    check::layers(resources, layers, batch_rows, fresh.map(DeviceFresh::bytes), false)?;
-    for rows in fresh.map_or(&[][..], |fresh| fresh.segments) {
-        ensure!(rows.address != 0 && rows.address.checked_add(rows.bytes as u64).is_some(),
-            "address of fresh rows" is rows.address, but
-            "it must be that of all fresh rows in device memory";
-            "pass the address of the first row");
-    }
-    Ok(())
-}
-
-/// Returns the address of each segment's fresh rows in the layer at an index; 0 if there are none.
-fn of_layer(
-    layers: &[usize],
-    fresh: Option<&DeviceFresh<'_>>,
-    index: usize,
-) -> [u64; DEVICE_SEGMENTS] {
-    let segments = fresh.map_or(&[][..], |fresh| fresh.segments);
-    let each = segments.len() / layers.len();
-    let mut bases = [0; DEVICE_SEGMENTS];
-    bases.iter_mut().zip(&segments[index * each..]).take(each).for_each(|(b, s)| *b = s.address);
-    bases
+    work: Work,
+    batch: DeviceBatch,
+    rows: usize,
+) -> Result<DeviceCall<'static>> {
+    check::arrays(resources, &batch)?;
+    let block_stride = if resources.config.params.page == 0 { 0 } else { batch.block_stride };
+    Ok(Call::of(work, DeviceBatch { block_stride, ..batch }, rows))
 }
 
 /// Returns the addresses of a plan's outputs if the plan belongs to this engine and is large enough
 /// for the batch.
-fn outputs(resources: &Resources, plan: &Plan, batch: &QueuedBatch) -> Result<DevicePlan> {
+fn outputs(resources: &Resources, plan: &Plan, call: &DeviceCall<'_>) -> Result<DevicePlan> {
     let Some(out) = plan.device.filter(|_| plan.engine == resources.id) else {
         return Err(invalid!("plan" is "foreign", but
             "it must belong to this engine, on a device with streams";
             "make it with this engine's new_plan"));
     };
-    check::capacity("requests", batch.arrays.requests(), plan.max_requests)?;
-    check::capacity("tokens", batch.rows, plan.max_tokens)?;
+    check::capacity("requests", call.batch.requests(), plan.max_requests)?;
+    check::capacity("tokens", call.tokens, plan.max_tokens)?;
     Ok(out)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use avsg_device::state::header;
 
 use crate::backend::Device;
-use crate::batch::{Batch, named};
+use crate::call::{Batch, named};
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::system::reserve;

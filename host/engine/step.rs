@@ -5,7 +5,7 @@ use std::time::Instant;
 use avsg_device::memory::clear_state;
 
 use super::{Batch, Engine, Fresh, check};
-use crate::batch::{Layers, Step};
+use crate::call::{Call, HostCall, Work};
 use crate::plan::{Failure, Plan};
 use crate::resources::Resources;
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ impl Engine {
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         self.start_plan(Some(batch), plan, &[])?;
-        self.run_plan(batch, plan, Layers::default())
+        self.run_plan(&Call::of(Work::Plan, *batch, batch.tokens()), plan)
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
@@ -68,15 +68,19 @@ impl Engine {
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
-        check::layers(&self.resources, layers, plan.rows(), fresh.map(Fresh::bytes), plan.fresh)?;
-        check::indexer(&self.resources, layers, plan.indexer)?;
+        let (batch, fresh) = (
+            Batch { indexer: plan.indexer, ..Batch::default() },
+            fresh.map(|fresh| fresh.segments),
+        );
+        let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
+        check::call(&self.resources, &call, plan.fresh)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.leave_out_lost(plan);
         self.order.check(plan, layers, &self.resources.config.indexers)?;
         if layers.is_empty() {
             return Ok(());
         }
-        self.run_transfer(plan, Layers { numbers: layers, fresh })
+        self.run_transfer(&call, plan)
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -94,40 +98,39 @@ impl Engine {
     ) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        let (numbers, bytes) = (&[layer], fresh.map(Fresh::bytes));
-        check::layers(&self.resources, numbers, batch.tokens(), bytes, may_need_fresh)?;
-        check::indexer(&self.resources, numbers, batch.indexer)?;
-        self.start_plan(Some(batch), plan, numbers)?;
-        let layers = Layers { numbers, fresh };
+        let (plan_only, fresh) =
+            (Call::of(Work::Plan, *batch, batch.tokens()), fresh.map(|fresh| fresh.segments));
+        let call = Call { work: Work::Step, layers: &[layer], fresh, ..plan_only };
+        check::call(&self.resources, &call, may_need_fresh)?;
+        self.start_plan(Some(batch), plan, call.layers)?;
         if !self.device.steps_in_one_launch() {
-            self.run_plan(batch, plan, Layers::default())?;
-            return self.run_transfer(plan, layers);
+            self.run_plan(&plan_only, plan)?;
+            return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
         }
-        self.run_plan(batch, plan, layers)?;
-        self.transferred(plan, numbers);
+        self.run_plan(&call, plan)?;
+        self.transferred(plan, call.layers);
         Ok(())
     }
 
-    /// Runs Stage One of a checked batch and, in the same launch, Stage Two of `layers`.
-    fn run_plan(&mut self, batch: &Batch<'_>, plan: &mut Plan, layers: Layers<'_>) -> Result<()> {
+    /// Runs a plan or a step.
+    fn run_plan(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let start = Instant::now();
-        let step = Step { batch: Some(batch), layers };
-        let plan_time = self.device.run(&self.resources, &step, plan)?;
-        let (time, only) = (start.elapsed(), layers.numbers.is_empty());
-        self.counters.stepped(time, if only { Some(time) } else { plan_time });
-        self.order.planned(batch, plan);
-        self.counters.planned(batch, plan, &mut *self.device, &self.resources);
+        let plan_time = self.device.run(&self.resources, call, plan)?;
+        let time = start.elapsed();
+        self.counters.stepped(time, if call.work == Work::Plan { Some(time) } else { plan_time });
+        self.order.planned(&call.batch, plan);
+        self.counters.planned(&call.batch, plan, &mut *self.device, &self.resources);
         Ok(())
     }
 
-    /// Runs Stage Two of a checked plan.
-    fn run_transfer(&mut self, plan: &mut Plan, layers: Layers<'_>) -> Result<()> {
+    /// Runs a transfer.
+    fn run_transfer(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let start = Instant::now();
-        let done = self.device.run(&self.resources, &Step { batch: None, layers }, plan);
+        let done = self.device.run(&self.resources, call, plan);
         self.counters.live.read_wait.add_time(self.device.take_read_wait());
         done?;
         self.counters.live.transfer_time.add_time(start.elapsed());
-        self.transferred(plan, layers.numbers);
+        self.transferred(plan, call.layers);
         self.lose_failed(plan)
     }
 
@@ -206,15 +209,15 @@ impl Engine {
         fresh: &Fresh<'_>,
     ) -> Result<()> {
         check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
-        check::layers(&self.resources, layers, batch.tokens(), Some(fresh.bytes()), true)?;
-        check::writer(&self.resources)?;
+        let fresh = Some(fresh.segments);
+        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, batch.tokens()) };
+        check::call(&self.resources, &call, true)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {
             return Ok(());
         }
         let start = Instant::now();
-        let of_layers = Layers { numbers: layers, fresh: Some(fresh) };
-        self.device.append(&self.resources, batch, of_layers)?;
+        self.device.append(&self.resources, &call)?;
         let rows = Resources::fresh_ids(batch).count() * layers.len();
         let bytes = rows * self.resources.pool.format().bytes();
         self.counters.appended(start.elapsed(), layers.len(), bytes);

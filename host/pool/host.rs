@@ -194,10 +194,18 @@ impl HostPool {
             "its rows have no address in memory"; "read and write whole rows");
         rows::index("layer", layer, self.geometry.layers)?;
         rows::index("segment", segment, self.geometry.segments.len())?;
+        Ok(self.checked_view(layer, segment))
+    }
+
+    /// Returns [`Self::view`] of a layer and a segment that were checked, in this process's memory.
+    ///
+    /// # Panics
+    /// If there is no such layer or segment, or the rows are in a file.
+    pub(crate) fn checked_view(&self, layer: usize, segment: usize) -> RowView<'_> {
         let layout = &self.geometry.segments[segment];
         let first = layer * self.geometry.chunks_per_layer() + layout.first;
         let starts = &self.starts[first..first + layout.chunks];
-        Ok(RowView::new(starts, self.geometry.rows, layout.shift, layout.strides.steps()))
+        RowView::new(starts, self.geometry.rows, layout.shift, layout.strides.steps())
     }
 
     /// Returns the address of one segment of a row; null if there is no such row, or the rows are in a

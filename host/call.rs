@@ -1,4 +1,5 @@
-//! The inputs of one decode step.
+//! What a caller asks for: the batch of a decode step and its fresh rows, and the checked call that both devices
+//! take.
 
 use crate::{Result, ensure};
 
@@ -47,16 +48,31 @@ pub type Batch<'a> = BatchOf<&'a [i32]>;
 /// The fresh rows: KV rows of this step's tokens, which the host pool does not hold yet. In each
 /// segment, the row of token r begins at byte r · stride.
 #[derive(Clone, Copy, Debug)]
-pub struct Fresh<'a> {
-    /// One slice per segment of the row format. A call for several layers has those of each layer, in the
+pub struct FreshOf<'a, R> {
+    /// One entry per segment of the row format. A call for several layers has those of each layer, in the
     /// order of its list of layers.
-    pub segments: &'a [&'a [u8]],
+    pub segments: &'a [R],
 }
 
-impl Fresh<'_> {
-    /// Returns the bytes of each segment.
-    pub(crate) fn bytes(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.segments.iter().map(|rows| rows.len())
+/// Fresh rows in the memory of this process.
+pub type Fresh<'a> = FreshOf<'a, &'a [u8]>;
+
+/// A segment of the fresh rows of a layer, which is in the memory of this process or of a device.
+pub(crate) trait FreshRows: Copy {
+    /// Returns the number of bytes.
+    fn bytes(self) -> usize;
+
+    /// Checks where the rows are.
+    fn check(self) -> Result<()>;
+}
+
+impl FreshRows for &[u8] {
+    fn bytes(self) -> usize {
+        self.len()
+    }
+
+    fn check(self) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -125,43 +141,62 @@ pub(crate) fn named(states: &[i32]) -> impl Iterator<Item = (usize, usize)> + Cl
     states.iter().enumerate().filter_map(state)
 }
 
-/// A layer of a call, with a slice of fresh rows for each segment.
+/// The stages that one call runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Stage One.
+    Plan,
+    /// Stage Two of an earlier plan.
+    Transfer,
+    /// Both, with SyncAll between them.
+    Step,
+    /// Writes fresh rows to the host pool.
+    Append,
+}
+
+/// A call that the engine has checked, with arrays of the type `A` and fresh rows of the type `R`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layer<'a> {
-    pub number: usize,
-    pub fresh: Option<&'a [&'a [u8]]>,
+pub(crate) struct Call<'a, A, R> {
+    pub work: Work,
+    /// The batch. That of a transfer from host memory has no arrays, because the plan has them.
+    pub batch: BatchOf<A>,
+    /// The tokens of the batch; in a stream the most that `cu_q` may count.
+    pub tokens: usize,
+    /// The layers whose rows are copied, in ascending order.
+    pub layers: &'a [usize],
+    /// The segments of the fresh rows of all layers.
+    pub fresh: Option<&'a [R]>,
 }
 
-/// The layers of a call, in ascending order, with the fresh rows of all of them or of none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Layers<'a> {
-    pub numbers: &'a [usize],
-    pub fresh: Option<&'a Fresh<'a>>,
-}
+/// A checked call whose arrays are in the memory of this process.
+pub(crate) type HostCall<'a> = Call<'a, &'a [i32], &'a [u8]>;
 
-impl<'a> Layers<'a> {
-    /// Returns the layer at an index of the list, whose fresh rows were checked.
-    pub fn get(&self, index: usize) -> Layer<'a> {
-        let of_layer = |fresh: &'a Fresh<'a>| {
-            let segments = fresh.segments.len() / self.numbers.len();
-            &fresh.segments[index * segments..][..segments]
-        };
-        Layer { number: self.numbers[index], fresh: self.fresh.map(of_layer) }
+impl<'a, A: Copy, R> Call<'a, A, R> {
+    /// Returns a call without layers.
+    pub fn of(work: Work, batch: BatchOf<A>, tokens: usize) -> Self {
+        Self { work, batch, tokens, layers: &[], fresh: None }
     }
 
-    /// Returns the layers in the order of the list.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Layer<'a>> + use<'a> {
-        let layers = *self;
-        (0..layers.numbers.len()).map(move |index| layers.get(index))
+    /// Returns the batch that Stage One plans, if the call runs it.
+    pub fn planned(&self) -> Option<&BatchOf<A>> {
+        matches!(self.work, Work::Plan | Work::Step).then_some(&self.batch)
     }
-}
 
-/// The stages that one call runs; with both, SyncAll is between them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step<'a> {
-    /// The batch that Stage One plans.
-    pub batch: Option<&'a Batch<'a>>,
-    /// The layers that Stage Two copies, at most one with a batch; without a batch over the miss lists of
-    /// an earlier plan.
-    pub layers: Layers<'a>,
+    /// Returns the fresh rows of the layer at an index of the list.
+    pub fn fresh_of(&self, index: usize) -> Option<&'a [R]> {
+        let fresh = self.fresh?;
+        let segments = fresh.len() / self.layers.len();
+        Some(&fresh[index * segments..][..segments])
+    }
+
+    /// Returns the call for each layer of the list alone, or the call itself if it has no layers.
+    pub fn launches(&self) -> impl Iterator<Item = Self> + '_ {
+        let whole = self.layers.is_empty().then_some(Self { ..*self });
+        whole.into_iter().chain((0..self.layers.len()).map(|index| self.layer(index)))
+    }
+
+    /// Returns the call for the layer at an index of the list alone.
+    pub fn layer(&self, index: usize) -> Self {
+        Self { layers: &self.layers[index..=index], fresh: self.fresh_of(index), ..*self }
+    }
 }

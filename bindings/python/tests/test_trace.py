@@ -3,11 +3,11 @@
 import base64
 import os
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from avsg.trace import Recorder, hook
 
@@ -114,7 +114,7 @@ def test_an_indexer_without_a_mask_marks_its_ids_itself_and_other_outputs_are_re
 
 def run_lines(engine, folder, monkeypatch, modules, **names):
     """Runs the lines of docs/sizing.md for an engine with stand-ins of its modules, and returns what they save."""
-    page = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text()
+    page = (ROOT / "docs" / "sizing.md").read_text()
     monkeypatch.chdir(folder)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     for name, module in modules.items():

@@ -46,7 +46,7 @@ class Checkout:
         self.root, self.calls, made = folder / "checkout", folder / "calls", folder / "made"
         ignored = shutil.ignore_patterns("__pycache__", ".*", "libavsg.so", "program", "_header.py", "LICENSE")
         shutil.copytree(PYTHON, self.root / FOLDER, ignore=ignored)
-        kept = {"avsg.h", "so", "Cargo.toml"}
+        kept = {"include", "avsg.h", "so", "Cargo.toml"}
         for source in runpy.run_path(str(PYTHON / "hatch_build.py"))["SOURCES"]:
             if (ROOT / source).is_dir():
                 shutil.copytree(ROOT / source, self.root / source, ignore=lambda *found: set(found[1]) - kept)

@@ -195,6 +195,8 @@ impl Server {
             self.engine.plan(&batch, &mut self.plan)?;
             plans += us_since(start);
             if !self.copies {
+                // The engine forgets the slots of a plan that no layer has when the next one overwrites it.
+                self.engine.transfer_layers(&mut self.plan, layers, None)?;
                 continue;
             }
             let start = Instant::now();

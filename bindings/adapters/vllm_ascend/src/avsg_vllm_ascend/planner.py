@@ -91,6 +91,8 @@ class ResidentPlanner:
         self._invalidate(layer, ids, stable)
         # Tokens from `max_token` on are padding here, and no mistake.
         self._engine.plan(self._batch_of(layer, topk_indices, ids), self._plan, check=False)
+        # The engine forgets the slots of a plan that no layer has when the next one overwrites it.
+        self._engine.transfer(self._plan, 0)
         array_at(current_slots, (num_reqs, topk))[:] = self._plan.slots[:num_reqs]
         counts = self._plan.misses[:num_reqs]
         array_at(miss_count, (num_reqs,))[:] = counts

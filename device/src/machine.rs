@@ -32,7 +32,6 @@ pub mod avx2;
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx512;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-#[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
 #[cfg(target_arch = "x86_64")]

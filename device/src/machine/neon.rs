@@ -106,8 +106,9 @@ unsafe impl Cpu for Neon {
             *bits = intrinsic!(vandq_u8(k, bit));
         }
         // Three additions of neighbours leave the bits of eight lifetimes in each of the low eight bytes.
-        let [a, b, c, d] = bits;
-        let sums = intrinsic!(vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d)));
+        let low = intrinsic!(vpaddq_u8(bits[0], bits[1]));
+        let high = intrinsic!(vpaddq_u8(bits[2], bits[3]));
+        let sums = intrinsic!(vpaddq_u8(low, high));
         intrinsic!(vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(sums, sums))))
     }
     #[inline(always)]

@@ -93,9 +93,9 @@ pub struct DevicePlan {
     /// Miss lists, `[rows, K]` each: positions, ids, slots, rows. The list of a request begins at K
     /// times its first row.
     pub miss: [u64; 4],
-    /// `[requests, 16]`, the records ([`crate::device::request::record`]), which have the misses of each
+    /// `[requests, 16]`, the summaries ([`crate::device::request::summary`]), which have the misses of each
     /// row.
-    pub record: u64,
+    pub summary: u64,
 }
 
 /// A stream handle of the device's runtime, without ownership (`aclrtStream`). The runtime accepts it

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use avsg_device::one_request::ROW;
 use avsg_device::params::Params;
-use avsg_device::request::record;
+use avsg_device::request::summary;
 
 use crate::call::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DeviceCall, DevicePlan};
@@ -52,9 +52,9 @@ pub struct Plan {
     pub(crate) state: Array<i32>,
     pub(crate) slot: Array<i32>,
     pub(crate) valid: Array<i32>,
-    /// The misses of each row, which [`Self::finish`] takes from the records.
+    /// The misses of each row, which [`Self::finish`] takes from the summaries.
     row_misses: Array<i32>,
-    pub(crate) record: Array<i32>,
+    pub(crate) summary: Array<i32>,
     pub(crate) miss: [Array<i32>; 4],
     /// Number of misses of all requests.
     pub(crate) misses: usize,
@@ -105,9 +105,9 @@ impl Plan {
         }
         // `slot` and the four columns of the miss list, `valid` and `row_misses`.
         let row = 5 * params.k as usize + 2;
-        // `state`, `cu_q`, `failed_new` and `record`, and `required`, `previous`, `first`, `failed_layer` and
+        // `state`, `cu_q`, `failed_new` and `summary`, and `required`, `previous`, `first`, `failed_layer` and
         // `failed_row`.
-        let request = (3 + record::WORDS) * size_of::<i32>() + 5 * size_of::<u64>();
+        let request = (3 + summary::WORDS) * size_of::<i32>() + 5 * size_of::<u64>();
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
         Ok(max_tokens * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
@@ -137,7 +137,7 @@ impl Plan {
             slot: filled(words, -1)?,
             valid: filled(max_tokens, 0)?,
             row_misses: filled(max_tokens, 0)?,
-            record: filled(max_requests * record::WORDS, 0)?,
+            summary: filled(max_requests * summary::WORDS, 0)?,
             miss: [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?],
             misses: 0,
             fresh: false,
@@ -165,7 +165,7 @@ impl Plan {
         (self.requests, self.indexer) = (batch.state.len(), batch.indexer);
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
-        self.record[..self.requests * record::WORDS].fill(0);
+        self.summary[..self.requests * summary::WORDS].fill(0);
         self.forget(None);
     }
 
@@ -219,7 +219,7 @@ impl Plan {
         let records = self.records.as_deref_mut()?;
         let served = (0..self.requests).filter(|&request| self.failed_row[request] < 0);
         let places =
-            served.flat_map(|request| miss_places(request, self.k, &self.cu_q, &self.record));
+            served.flat_map(|request| miss_places(request, self.k, &self.cu_q, &self.summary));
         records.sort(places, &self.miss[ROW]);
         records.held.take()
     }
@@ -240,8 +240,8 @@ impl Plan {
     pub(crate) fn finish(&mut self) {
         for request in 0..self.requests {
             let (first, end) = (self.cu_q[request] as usize, self.cu_q[request + 1] as usize);
-            let record = &self.record[request * record::WORDS..];
-            let misses = record::row_misses(record, end - first);
+            let summary = &self.summary[request * summary::WORDS..];
+            let misses = summary::row_misses(summary, end - first);
             self.row_misses[first..end].iter_mut().zip(misses).for_each(|(to, n)| *to = n);
         }
         self.misses = (0..self.requests).map(|r| self.misses(r).id.len()).sum();
@@ -250,7 +250,7 @@ impl Plan {
 
     /// Returns whether a request missed a row and is not left out. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
-        !self.failed(request) && self.request_record(request)[record::TOTAL as usize] > 0
+        !self.failed(request) && self.request_summary(request)[summary::TOTAL as usize] > 0
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -285,7 +285,7 @@ impl Plan {
             valid: &self.valid,
             row_misses: &self.row_misses,
             cu_q: &self.cu_q,
-            record: &self.record,
+            summary: &self.summary,
             failed_layer: &self.failed_layer,
             failed_row: &self.failed_row,
             failed_new: &self.failed_new,
@@ -334,7 +334,7 @@ impl Plan {
     /// # Panics
     /// If `request` is not below the number of requests.
     pub fn status(&self, request: usize) -> i32 {
-        self.request_record(request)[record::STATUS as usize]
+        self.request_summary(request)[summary::STATUS as usize]
     }
 
     /// Returns the number of misses of one token of a request.
@@ -360,7 +360,7 @@ impl Plan {
     /// Returns where the miss list of a request is in the columns.
     pub(crate) fn places(&self, request: usize) -> Range<usize> {
         assert!(request < self.requests, "request {request} of {}", self.requests);
-        miss_places(request, self.k, &self.cu_q, &self.record)
+        miss_places(request, self.k, &self.cu_q, &self.summary)
     }
 
     /// Returns the number of misses of all requests, which is the number of rows that one transfer
@@ -369,16 +369,16 @@ impl Plan {
         self.misses
     }
 
-    fn request_record(&self, request: usize) -> &[i32] {
+    fn request_summary(&self, request: usize) -> &[i32] {
         assert!(request < self.requests, "request {request} of {}", self.requests);
-        &self.record[request * record::WORDS..][..record::WORDS]
+        &self.summary[request * summary::WORDS..][..summary::WORDS]
     }
 }
 
 /// Returns where the miss list of a request is in the columns.
-fn miss_places(request: usize, k: usize, cu_q: &[i32], records: &[i32]) -> Range<usize> {
+fn miss_places(request: usize, k: usize, cu_q: &[i32], summaries: &[i32]) -> Range<usize> {
     let at = cu_q[request] as usize * k;
-    at..at + records[request * record::WORDS + record::TOTAL as usize] as usize
+    at..at + summaries[request * summary::WORDS + summary::TOTAL as usize] as usize
 }
 
 impl Drop for Plan {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use avsg_device::request::record;
+use avsg_device::request::summary;
 
 use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use crate::call::{Call, HostCall, Work};
@@ -23,7 +23,7 @@ struct ArrayOffsets {
     stable: usize,
     seq: usize,
     ids: usize,
-    record: usize,
+    summary: usize,
     valid: usize,
     slot: usize,
     miss: [usize; 4],
@@ -46,7 +46,7 @@ impl ArrayOffsets {
             stable: place(requests)?,
             seq: place(requests)?,
             ids: place(selected)?,
-            record: place(requests.checked_mul(record::WORDS)?)?,
+            summary: place(requests.checked_mul(summary::WORDS)?)?,
             valid: place(rows)?,
             slot: place(selected)?,
             miss: [place(selected)?, place(selected)?, place(selected)?, place(selected)?],
@@ -169,7 +169,7 @@ impl Arrays {
             slot: self.at(p.slot),
             valid: self.at(p.valid),
             miss: p.miss.map(|at| self.at(at)),
-            record: self.at(p.record),
+            summary: self.at(p.summary),
         }
     }
 
@@ -197,21 +197,21 @@ impl Arrays {
         let (written, pinned) = (self.written(plan), self.pinned());
         // SAFETY: the download is done, because its stream has been synchronized (`# Safety`).
         let words = unsafe { pinned.words() };
-        let Plan { record, valid, slot, miss: [position, id, miss_slot, row], .. } = plan;
-        let arrays = [record, valid, slot, position, id, miss_slot, row];
+        let Plan { summary, valid, slot, miss: [position, id, miss_slot, row], .. } = plan;
+        let arrays = [summary, valid, slot, position, id, miss_slot, row];
         for (array, (at, n)) in arrays.into_iter().zip(written) {
             array[..n].copy_from_slice(&words[at..][..n]);
         }
     }
 
-    /// Returns the place and the number of the words that the kernels write for a plan's batch: record,
+    /// Returns the place and the number of the words that the kernels write for a plan's batch: summary,
     /// valid, slot, and the columns of the miss list.
     fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
         let (p, rows) = (&self.offsets, plan.rows());
-        let records = plan.requests * record::WORDS;
+        let summaries = plan.requests * summary::WORDS;
         let [slot, a, b, c, d] =
             [p.slot, p.miss[0], p.miss[1], p.miss[2], p.miss[3]].map(|at| (at, rows * self.k));
-        [(p.record, records), (p.valid, rows), slot, a, b, c, d]
+        [(p.summary, summaries), (p.valid, rows), slot, a, b, c, d]
     }
 }
 

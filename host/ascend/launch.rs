@@ -257,7 +257,7 @@ impl Launcher {
             Arg::MissId => miss_id,
             Arg::MissSlot => miss_slot,
             Arg::MissRow => miss_row,
-            Arg::Record => out.record,
+            Arg::Summary => out.summary,
         }
     }
 }

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use avsg_device::params::{ID_LIMIT, Params};
-use avsg_device::request::{record, status};
+use avsg_device::request::{status, summary};
 use avsg_device::tiling::MAX_SLOT_BLOCKS;
 
 use super::launch::slot_blocks;
@@ -77,13 +77,13 @@ fn check_status(bits: i32, blocks: Option<u32>) -> Result<()> {
 
 fn check_request(plan: &Plan, request: usize, params: &Params, pool_rows: i32) -> Result<()> {
     let tokens = plan.cu_q[request + 1] - plan.cu_q[request];
-    let words = &plan.record[request * record::WORDS..][..record::WORDS];
-    let (k, total) = (plan.k as i32, words[record::TOTAL as usize]);
-    for misses in record::row_misses(words, tokens as usize) {
+    let words = &plan.summary[request * summary::WORDS..][..summary::WORDS];
+    let (k, total) = (plan.k as i32, words[summary::TOTAL as usize]);
+    for misses in summary::row_misses(words, tokens as usize) {
         within("a token's number of misses", &[misses], 0..k + 1)?;
     }
     // The numbers of misses are at most K, so their sum cannot overflow.
-    let sum = record::row_misses(words, tokens as usize).sum();
+    let sum = summary::row_misses(words, tokens as usize).sum();
     if total != sum {
         let limit = format!("the tokens of request {request} have {sum} misses");
         return Err(wrong("a request's number of misses", total, limit));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use avsg_device::memory::{learn, table_words, words_before_links};
 use avsg_device::one_request::{StageOne, work_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::record;
+use avsg_device::request::summary;
 
 use super::cold::read_if_cold;
 use super::machine::Machine;
@@ -72,7 +72,7 @@ impl Cores {
         let tokens = batch.cu_q[request + 1] as usize - first;
         // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
         // parts of requests are disjoint and in range; each request is taken by one worker.
-        let (slot, valid, miss, record) = unsafe { out.parts(request, first, tokens) };
+        let (slot, valid, miss, summary) = unsafe { out.parts(request, first, tokens) };
         if batch.k < k {
             slot.fill(-1);
         }
@@ -109,7 +109,7 @@ impl Cores {
             slot: &mut *slot,
             valid,
             miss,
-            record,
+            summary,
         });
         resources.globalize(state, slot);
         if params.lifetime == Lifetime::Learned {
@@ -153,11 +153,11 @@ pub(super) struct Outputs<'a> {
     pub state: &'a [i32],
     slot: Address<i32>,
     valid: Address<i32>,
-    record: Address<i32>,
+    summary: Address<i32>,
     miss: [Address<i32>; 4],
 }
 
-/// The output arrays of one request: slots, valid counts, miss list, record.
+/// The output arrays of one request: slots, valid counts, miss list, summary.
 pub(super) type Parts<'a> = (&'a mut [i32], &'a mut [i32], [&'a mut [i32]; 4], &'a mut [i32]);
 
 impl<'a> Outputs<'a> {
@@ -170,7 +170,7 @@ impl<'a> Outputs<'a> {
             state: &plan.state,
             slot: Address(plan.slot.as_mut_ptr()),
             valid: Address(plan.valid.as_mut_ptr()),
-            record: Address(plan.record.as_mut_ptr()),
+            summary: Address(plan.summary.as_mut_ptr()),
             miss: plan.miss.each_mut().map(|column| Address(column.as_mut_ptr())),
         }
     }
@@ -191,18 +191,18 @@ impl<'a> Outputs<'a> {
             slice(self.slot, first * k, tokens * k),
             slice(self.valid, first, tokens),
             self.miss.map(|m| slice(m, first * k, tokens * k)),
-            slice(self.record, request * record::WORDS, record::WORDS),
+            slice(self.summary, request * summary::WORDS, summary::WORDS),
         )
     }
 
     /// Returns one column of a request's miss list, after SyncAll.
     pub fn misses(&self, request: usize, column: usize) -> &[i32] {
-        let total = request * record::WORDS + record::TOTAL as usize;
+        let total = request * summary::WORDS + summary::TOTAL as usize;
         let at = self.cu_q[request] as usize * self.k;
-        // SAFETY: the plan has a record of each request. Stage One wrote as many entries as it tells,
+        // SAFETY: the plan has a summary of each request. Stage One wrote as many entries as it tells,
         // and no core writes them after SyncAll.
         unsafe {
-            let n = *self.record.0.add(total) as usize;
+            let n = *self.summary.0.add(total) as usize;
             core::slice::from_raw_parts(self.miss[column].0.add(at), n)
         }
     }

@@ -3,7 +3,7 @@
 use avsg_device::memory::{clear_state, learn, table_words};
 use avsg_device::one_request::{StageOne, work_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::record;
+use avsg_device::request::summary;
 
 use super::machine::Machine;
 use crate::system::mapping::{MIB2, Mapping};
@@ -19,7 +19,7 @@ pub struct StandaloneTable {
     slot: Vec<i32>,
     valid: Vec<i32>,
     miss: [Vec<i32>; 4],
-    record: [i32; record::WORDS],
+    summary: [i32; summary::WORDS],
 }
 
 impl StandaloneTable {
@@ -40,7 +40,7 @@ impl StandaloneTable {
             slot: reserve::filled(WHAT, selected, -1)?,
             valid: reserve::filled(WHAT, params.tokens as usize, 0)?,
             miss: [column()?, column()?, column()?, column()?],
-            record: [0; record::WORDS],
+            summary: [0; summary::WORDS],
         };
         clear_state(&params, Self::split(&mut table.memory, &params).0);
         Ok(table)
@@ -100,9 +100,9 @@ impl StandaloneTable {
             slot: &mut self.slot,
             valid: &mut self.valid,
             miss: [a, b, c, d],
-            record: &mut self.record,
+            summary: &mut self.summary,
         });
-        self.record[record::TOTAL as usize] as usize
+        self.summary[summary::TOTAL as usize] as usize
     }
 
     /// Returns the slots of the last step, `[N_q, K]`.
@@ -112,7 +112,7 @@ impl StandaloneTable {
 
     /// Returns the number of misses of one token in the last step.
     pub fn misses(&self, token: usize) -> usize {
-        let mut misses = record::row_misses(&self.record, self.params.tokens as usize);
+        let mut misses = summary::row_misses(&self.summary, self.params.tokens as usize);
         misses.nth(token).map_or(0, |n| n as usize)
     }
 }

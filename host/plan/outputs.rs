@@ -26,8 +26,8 @@ pub struct PlanArrays<'a> {
     pub row_misses: &'a [i32],
     /// `[requests + 1]`, the first row of each request, then the number of rows.
     pub cu_q: &'a [i32],
-    /// `[requests, record::WORDS]`, the records ([`record`](avsg_device::request::record)).
-    pub record: &'a [i32],
+    /// `[requests, summary::WORDS]`, the summaries ([`summary`](avsg_device::request::summary)).
+    pub summary: &'a [i32],
     /// `[requests]`, the layer of [`Plan::failures`](super::Plan::failures); -1 for a request that did not fail.
     pub failed_layer: &'a [i64],
     /// `[requests]`, the row of [`Plan::failures`](super::Plan::failures); -1 for a request that did not fail.

@@ -9,7 +9,7 @@ use avsg::device::machine::emu::Emu;
 use avsg::device::memory::{clear_state, learn, state_words, table_words};
 use avsg::device::one_request::{Compiled, StageOne, work_words};
 use avsg::device::params::{Lifetime, NO_STABLE_LEN, Params};
-use avsg::device::request::record;
+use avsg::device::request::summary;
 use avsg::device::tiling::Tiling;
 use avsg_sim::{Device, Kernel, KernelFault, Session};
 
@@ -69,10 +69,10 @@ impl Launch<'_> {
             let (first, tokens) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
             let slot = self.words(Arg::Slot, first * big_k, tokens * big_k)?;
             let valid = self.words(Arg::Valid, first, tokens)?;
-            let record = self.words(Arg::Record, r * record::WORDS, record::WORDS)?;
+            let summary = self.words(Arg::Summary, r * summary::WORDS, summary::WORDS)?;
             slot.fill(-1);
             valid.fill(0);
-            record.fill(0);
+            summary.fill(0);
             let Ok(state) = usize::try_from(self.word(Arg::State, r)?) else { continue };
             let table = self.words(Arg::Tables, state * table_words(p), table_words(p))?;
             let stable = self.word(Arg::StableLen, r)?;
@@ -95,7 +95,7 @@ impl Launch<'_> {
                 slot,
                 valid,
                 miss: [list(0)?, list(1)?, list(2)?, list(3)?],
-                record,
+                summary,
             };
             Emu.stage_one(one);
             if p.lifetime == Lifetime::Learned {
@@ -148,7 +148,7 @@ impl Launch<'_> {
     fn transfer(&self) -> KernelResult {
         let t = &self.t;
         for (r, &first) in self.cu_q()?.iter().enumerate().take(t.requests as usize) {
-            let n = self.word(Arg::Record, r * record::WORDS + record::TOTAL as usize)? as usize;
+            let n = self.word(Arg::Summary, r * summary::WORDS + summary::TOTAL as usize)? as usize;
             let list = |arg| self.words(arg, first as usize * self.p.k as usize, n);
             let (slots, rows) = (list(Arg::MissSlot)?, list(Arg::MissRow)?);
             for (&slot, &row) in slots.iter().zip(rows.iter()) {

@@ -51,14 +51,19 @@ pub fn corrupt_next(session: &Session, kernel: KernelName, arg: Arg, word: usize
 type Wrong = (Arg, usize, i32, &'static str);
 
 const WRONG: [Wrong; 19] = [
-    // The second request's record begins at word 16.
-    (Arg::Record, 8, 15, "15 as a request's number of misses, but the tokens of request 0 have 16"),
-    (Arg::Record, 8, i32::MAX, "2147483647 as a request's number of misses"),
-    (Arg::Record, 16 + 8, -1, "-1 as a request's number of misses, but the tokens of request 1"),
-    (Arg::Record, 1, -1, "-1 as a token's number of misses, but it must be 0..=8"),
-    (Arg::Record, 16, 9, "9 as a token's number of misses, but it must be 0..=8"),
-    (Arg::Record, 9, 4, "4 as the status of a request, but it must be 0..=3"),
-    (Arg::Record, 16 + 9, -1, "-1 as the status of a request"),
+    // The second request's summary begins at word 16.
+    (
+        Arg::Summary,
+        8,
+        15,
+        "15 as a request's number of misses, but the tokens of request 0 have 16",
+    ),
+    (Arg::Summary, 8, i32::MAX, "2147483647 as a request's number of misses"),
+    (Arg::Summary, 16 + 8, -1, "-1 as a request's number of misses, but the tokens of request 1"),
+    (Arg::Summary, 1, -1, "-1 as a token's number of misses, but it must be 0..=8"),
+    (Arg::Summary, 16, 9, "9 as a token's number of misses, but it must be 0..=8"),
+    (Arg::Summary, 9, 4, "4 as the status of a request, but it must be 0..=3"),
+    (Arg::Summary, 16 + 9, -1, "-1 as the status of a request"),
     (Arg::Valid, 2, 9, "9 as a token's number of valid ids, but it must be 0..=8"),
     (Arg::Valid, 0, -1, "-1 as a token's number of valid ids"),
     (Arg::Slot, 3, SLOTS, "64 as a slot, but it must be -1 or 0..=63"),
@@ -116,7 +121,7 @@ fn the_host_refuses_wrong_halves_of_the_words_of_sixteen_tokens() {
         (3 << 16 | 4, of_request.into()),
     ] {
         with_engine((16, 128), None, |session, engine, [plan, _]| {
-            corrupt_next(session, KernelName::Plan, Arg::Record, 1, value);
+            corrupt_next(session, KernelName::Plan, Arg::Summary, 1, value);
             expect_refusal(engine.plan(&owned.batch(), plan), &[&part]);
             engine.plan(&owned.batch(), plan).unwrap();
             let missed = plan.row_misses();

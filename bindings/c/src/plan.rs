@@ -9,7 +9,7 @@ use crate::sized::{OutPtr, check_capacity, give_struct};
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
 use crate::status::{Failure, Result, avsg_status, enter};
 use crate::{handle, sized};
-use avsg::device::request::record;
+use avsg::device::request::summary;
 use avsg::engine::Engine;
 use avsg::plan::{Plan, SharedCounters};
 use avsg::rows;
@@ -91,7 +91,7 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
         slot: arrays.slot.as_ptr(),
         valid: arrays.valid.as_ptr(),
         cu_q: arrays.cu_q.as_ptr(),
-        summary: arrays.record.as_ptr(),
+        summary: arrays.summary.as_ptr(),
         miss_position: arrays.miss.position.as_ptr(),
         miss_id: arrays.miss.id.as_ptr(),
         miss_slot: arrays.miss.slot.as_ptr(),
@@ -112,7 +112,7 @@ fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
         slot: at(device.slot),
         valid: at(device.valid),
         cu_q: ptr::null(),
-        summary: at(device.record),
+        summary: at(device.summary),
         miss_position,
         miss_id,
         miss_slot,
@@ -184,9 +184,9 @@ pub const AVSG_SUMMARY_MISSES: usize = 8;
 pub const AVSG_SUMMARY_STATUS: usize = 9;
 
 const _: () = assert!(
-    AVSG_SUMMARY_WORDS == record::WORDS
-        && AVSG_SUMMARY_MISSES == record::TOTAL as usize
-        && AVSG_SUMMARY_STATUS == record::STATUS as usize
+    AVSG_SUMMARY_WORDS == summary::WORDS
+        && AVSG_SUMMARY_MISSES == summary::TOTAL as usize
+        && AVSG_SUMMARY_STATUS == summary::STATUS as usize
 );
 
 /// The counters of the last batch planned; all 0 before the first, while one is planned, and after a discard.

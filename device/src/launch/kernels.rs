@@ -66,8 +66,8 @@ args! {
     MissSlot = "missSlot",
     /// The host rows of the miss list, with the shape of the positions.
     MissRow = "missRow",
-    /// The records, 16 words each: int32 `[requests, 16]`.
-    Record = "record",
+    /// The summaries, 16 words each: int32 `[requests, 16]`.
+    Summary = "summary",
 }
 
 /// The kernels of a geometry.
@@ -134,19 +134,19 @@ impl KernelName {
 
 use Arg::{
     BlockTable, CuQ, Fresh0, Fresh1, Generation, HostChunks, Ids, Kv0, Kv1, MissId, MissPos,
-    MissRow, MissSlot, Record, Rules, SeqLen, Slot, SlotBlocks, StableLen, State, Tables, Valid,
+    MissRow, MissSlot, Rules, SeqLen, Slot, SlotBlocks, StableLen, State, Summary, Tables, Valid,
 };
 
-const OUTPUTS: [Arg; 7] = [Slot, Valid, MissPos, MissId, MissSlot, MissRow, Record];
+const OUTPUTS: [Arg; 7] = [Slot, Valid, MissPos, MissId, MissSlot, MissRow, Summary];
 const PLAN: [Arg; 17] = [
     Ids, CuQ, State, Generation, StableLen, SeqLen, BlockTable, Tables, Rules, SlotBlocks, Slot,
-    Valid, MissPos, MissId, MissSlot, MissRow, Record,
+    Valid, MissPos, MissId, MissSlot, MissRow, Summary,
 ];
 const TRANSFER: [Arg; 11] =
-    [CuQ, State, MissSlot, MissRow, Record, HostChunks, Kv0, Kv1, SlotBlocks, Fresh0, Fresh1];
+    [CuQ, State, MissSlot, MissRow, Summary, HostChunks, Kv0, Kv1, SlotBlocks, Fresh0, Fresh1];
 const STEP: [Arg; 22] = [
     Ids, CuQ, State, Generation, StableLen, SeqLen, BlockTable, Tables, Rules, HostChunks, Kv0,
-    Kv1, SlotBlocks, Fresh0, Fresh1, Slot, Valid, MissPos, MissId, MissSlot, MissRow, Record,
+    Kv1, SlotBlocks, Fresh0, Fresh1, Slot, Valid, MissPos, MissId, MissSlot, MissRow, Summary,
 ];
 const APPEND: [Arg; 8] = [CuQ, State, StableLen, SeqLen, BlockTable, HostChunks, Fresh0, Fresh1];
 const RESET: [Arg; 1] = [Tables];

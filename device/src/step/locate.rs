@@ -6,7 +6,7 @@
 //! of the pool becomes padding before it can take a slot, because an NPU that accessed it would
 //! lose its context.
 
-use super::request::{Span, record};
+use super::request::{Span, summary};
 use super::schedule::{Schedule, Token, Work};
 use crate::machine::Machine;
 use crate::machine::control::sweep;
@@ -30,18 +30,18 @@ pub fn locate<M: Machine, S: Schedule>(s: &mut Token<'_, '_, M, S>) -> M::Scalar
     let valid = request.k - m.len(&work.invalid) + before - dropped;
     m.write_output(&mut request.valid.words, request.valid.at + *number, valid);
     let n = m.len(&work.miss);
-    let total_at = request.record.at + record::TOTAL;
-    let total = m.name_scalar("total", m.read_output(&request.record.words, total_at));
+    let total_at = request.summary.at + summary::TOTAL;
+    let total = m.name_scalar("total", m.read_output(&request.summary.words, total_at));
     let at = m.name_scalar("missesAt", request.misses.at + total);
     m.copy_out_list(&mut request.misses.id, at, &work.miss, 0);
     m.copy_out_list(&mut request.misses.position, at, &work.miss, 1);
     m.copy_out_list(&mut request.misses.row, at, &work.miss, 2);
-    write_misses(m, p, &mut request.record, *number, n);
-    m.write_output(&mut request.record.words, total_at, total + n);
+    write_misses(m, p, &mut request.summary, *number, n);
+    m.write_output(&mut request.summary.words, total_at, total + n);
     at
 }
 
-/// Writes the number of misses of a token to the record, where [`record::row_misses`] finds it.
+/// Writes the number of misses of a token to the summary, where [`summary::row_misses`] finds it.
 #[inline(always)]
 fn write_misses<M: Machine>(
     m: M,
@@ -50,16 +50,16 @@ fn write_misses<M: Machine>(
     token: M::Scalar,
     n: M::Scalar,
 ) {
-    if p.tokens <= record::TOKENS {
-        m.write_output(&mut line.words, line.at + (token + record::MISSES), n);
+    if p.tokens <= summary::TOKENS {
+        m.write_output(&mut line.words, line.at + (token + summary::MISSES), n);
         return;
     }
-    let upper = m.name_scalar("upper", m.gt(token, m.scalar(record::TOKENS as i32 - 1)));
-    let word = m.name_scalar("word", token - upper * m.scalar(record::TOKENS as i32));
-    let at = line.at + (word + record::MISSES);
+    let upper = m.name_scalar("upper", m.gt(token, m.scalar(summary::TOKENS as i32 - 1)));
+    let word = m.name_scalar("word", token - upper * m.scalar(summary::TOKENS as i32));
+    let at = line.at + (word + summary::MISSES);
     // The word of a lower half may have anything before, which counts as 0.
     let lower = m.name_scalar("lower", m.read_output(&line.words, at) * upper);
-    let unit = upper * m.scalar(record::UPPER - 1) + 1;
+    let unit = upper * m.scalar(summary::UPPER - 1) + 1;
     m.write_output(&mut line.words, at, lower + n * unit);
 }
 

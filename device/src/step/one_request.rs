@@ -48,8 +48,8 @@ pub struct StageOne<'a> {
     pub valid: &'a mut [i32],
     /// The miss lists, `[tokens, K]` each, written: [`POSITION`], ids, [`SLOT`] and [`ROW`].
     pub miss: [&'a mut [i32]; 4],
-    /// The record of the request (`request::record`), written.
-    pub record: &'a mut [i32],
+    /// The summary of the request (`request::summary`), written.
+    pub summary: &'a mut [i32],
 }
 
 /// Index in [`StageOne::miss`]: the places among the ids of the token.
@@ -107,7 +107,7 @@ impl Kernel for StageOne<'_> {
             slot: Rows { words: self.slot, at: zero, stride: word(p.k as usize) },
             valid: Span { words: self.valid, at: zero },
             misses: MissList { position, id, slot, row, at: zero },
-            record: Span { words: self.record, at: zero },
+            summary: Span { words: self.summary, at: zero },
             share: Share { shared: zero, at: zero, len: zero },
             deferred: zero,
         };

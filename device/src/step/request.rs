@@ -5,13 +5,13 @@ use crate::machine::declare::Arguments;
 use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::EMPTY;
 
-/// The words of the record of a request: one 64-byte line, so that two cores never write to one
+/// The words of the summary of a request: one 64-byte line, so that two cores never write to one
 /// line.
-pub mod record {
+pub mod summary {
     use crate::table::params::{MAX_SLOTS, MAX_TOKENS};
     use bitfield::bitfield;
 
-    /// The number of words in a record.
+    /// The number of words in a summary.
     pub const WORDS: usize = 16;
     /// The words from here on are n_g, the misses of token g, for the first [`TOKENS`] tokens. In a request of
     /// more tokens, word g has those of token g + [`TOKENS`] in its upper half ([`row_misses`]).
@@ -25,7 +25,7 @@ pub mod record {
 
     /// The names of these words in emitted text.
     pub const NAMES: [(i32, &str); 3] =
-        [(MISSES, "RECORD_MISSES"), (TOTAL, "RECORD_TOTAL"), (STATUS, "RECORD_STATUS")];
+        [(MISSES, "SUMMARY_MISSES"), (TOTAL, "SUMMARY_TOTAL"), (STATUS, "SUMMARY_STATUS")];
 
     /// The upper half of a word counts misses in this unit.
     pub const UPPER: i32 = 1 << 16;
@@ -45,8 +45,8 @@ pub mod record {
     ///
     /// # Panics
     /// If there are fewer than [`TOKENS`] words, or more than twice as many tokens.
-    pub fn row_misses(record: &[i32], tokens: usize) -> impl Iterator<Item = i32> + '_ {
-        let words = &record[MISSES as usize..][..TOKENS as usize];
+    pub fn row_misses(summary: &[i32], tokens: usize) -> impl Iterator<Item = i32> + '_ {
+        let words = &summary[MISSES as usize..][..TOKENS as usize];
         let packed = tokens > words.len();
         let two = |word: i32| Two(word as u32);
         let first = move |&word: &i32| if packed { two(word).first() as i32 } else { word };
@@ -139,8 +139,8 @@ pub struct Request<'a, M: Machine> {
     /// The number of valid ids of each row.
     pub valid: Span<M::Output<'a>, M::Scalar>,
     pub misses: MissList<M::Output<'a>, M::Scalar>,
-    /// The record, [`record::WORDS`] words long.
-    pub record: Span<M::Output<'a>, M::Scalar>,
+    /// The summary, [`summary::WORDS`] words long.
+    pub summary: Span<M::Output<'a>, M::Scalar>,
     pub share: Share<M::Scalar>,
     /// The token, counted from 1, whose hits are refreshed after the step, or 0 for none. See
     /// [`crate::vector_core`].
@@ -207,10 +207,10 @@ impl<'a, M: Machine> Request<'a, M> {
                 row: a.output("gm_miss_row", any),
                 at: at(a, "miss_at", "The first entry of the miss list."),
             },
-            record: {
-                let last = i32::MAX - record::WORDS as i32;
-                let at = a.scalar("record_at", "The first word of the record.", 0..=last);
-                Span { words: a.line("gm_record", at, &record::NAMES), at }
+            summary: {
+                let last = i32::MAX - summary::WORDS as i32;
+                let at = a.scalar("summary_at", "The first word of the summary.", 0..=last);
+                Span { words: a.line("gm_summary", at, &summary::NAMES), at }
             },
             share: Share {
                 shared: a.scalar(

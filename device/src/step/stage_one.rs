@@ -4,7 +4,7 @@ use super::collect_dead::collect_dead;
 use super::locate::locate;
 use super::order::decay;
 use super::prepare::{invalidate, reset};
-use super::request::{Request, record, status};
+use super::request::{Request, status, summary};
 use super::schedule::{Schedule, Token, Work};
 use crate::machine::Machine;
 use crate::machine::control::repeat;
@@ -49,7 +49,7 @@ fn prepare<M: Machine, S: Schedule>(
     decay(m, p, state, work, &request.share);
     m.clear(&mut work.out_of_range);
     m.clear(&mut work.out_of_pool);
-    m.write_output(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));
+    m.write_output(&mut request.summary.words, request.summary.at + summary::TOTAL, m.scalar(0));
 }
 
 /// Writes the status of the request.
@@ -62,6 +62,6 @@ fn write_status<M: Machine, S: Schedule>(
     let some = |n| m.gt(n, m.scalar(0));
     let out_of_range = some(m.len(&work.out_of_range)) * m.scalar(status::ID_OUT_OF_RANGE);
     let out_of_pool = some(m.len(&work.out_of_pool)) * m.scalar(status::ROW_OUT_OF_POOL);
-    let at = request.record.at + record::STATUS;
-    m.write_output(&mut request.record.words, at, out_of_range + out_of_pool);
+    let at = request.summary.at + summary::STATUS;
+    m.write_output(&mut request.summary.words, at, out_of_range + out_of_pool);
 }

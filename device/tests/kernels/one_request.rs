@@ -7,7 +7,7 @@ use avsg_device::machine::{Kernel, emu::Emu};
 use avsg_device::memory::{clear_state, learn, life_at, links_end, state_words};
 use avsg_device::one_request::{Compiled, StageOne, scheduled_words, split_state, split_work};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, summary};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, header};
@@ -114,7 +114,7 @@ impl OneRequest {
         assert!(step.tokens.iter().all(|t| t.len() == k), "all tokens have as many ids");
         let stride = self.p.k as usize;
         let most = stride * n;
-        let sizes = [most, n, most, most, most, most, record::WORDS];
+        let sizes = [most, n, most, most, most, most, summary::WORDS];
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
         // Inputs start after a guard, too, and end with the last row.
         let input = |words: &mut dyn Iterator<Item = &i32>| -> Vec<i32> {
@@ -132,7 +132,7 @@ impl OneRequest {
             let end = words.len() - from;
             &mut words[from..end]
         });
-        let [slot, valid, position, id, miss_slot, row, record] = outputs;
+        let [slot, valid, position, id, miss_slot, row, summary] = outputs;
         let stage_one = StageOne {
             params: &self.p,
             state: &mut self.state,
@@ -149,7 +149,7 @@ impl OneRequest {
             slot,
             valid,
             miss: [position, id, miss_slot, row],
-            record,
+            summary,
         };
         match order {
             Order::Cpu(run) => run(stage_one),
@@ -170,7 +170,7 @@ impl OneRequest {
         });
         let mut past = slot.chunks(stride).flat_map(|row| &row[k..]);
         assert!(past.all(|&w| w == UNTOUCHED), "slots after the end of a row were written");
-        let total = rec[record::TOTAL as usize] as usize;
+        let total = rec[summary::TOTAL as usize] as usize;
         for list in [pos, id, miss_slot, row] {
             assert!(list[total..].iter().all(|&w| w == UNTOUCHED), "the miss list overran");
         }
@@ -185,8 +185,8 @@ impl OneRequest {
             misses: (0..total)
                 .map(|i| Miss { pos: pos[i], id: id[i], slot: miss_slot[i], row: row[i] })
                 .collect(),
-            counts: record::row_misses(rec, n).collect(),
-            status: rec[record::STATUS as usize],
+            counts: summary::row_misses(rec, n).collect(),
+            status: rec[summary::STATUS as usize],
             header: self.state[..ids].to_vec(),
             id: self.state[ids..ids + s].to_vec(),
             life: bytes.take(s).map(u8::cast_signed).collect(),
@@ -246,7 +246,7 @@ impl Kernel for OnDevice<'_> {
                 slot: Rows { words: one.slot, at, stride: scalar(p.k as usize) },
                 valid: Span { words: one.valid, at },
                 misses: MissList { position, id, slot, row, at },
-                record: Span { words: one.record, at },
+                summary: Span { words: one.summary, at },
                 share: Share {
                     shared: scalar(usize::from(shared)),
                     at: scalar(0),

@@ -4,7 +4,7 @@
 use avsg_device::learned::{self, LIFETIMES, part};
 use avsg_device::memory::{life_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::{record, status};
+use avsg_device::request::{status, summary};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 use avsg_device::vector_core::VectorCore;
@@ -108,17 +108,17 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
     word("LIFETIME", lifetime, doc);
     word("ID_LIMIT", ID_LIMIT.into(), "every id is below it");
     word("NO_STABLE_LEN", NO_STABLE_LEN.into(), "above every id: nothing is invalidated");
-    word("RECORD_WORDS", record::WORDS as i64, "words of a request's record, 64 bytes");
+    word("SUMMARY_WORDS", summary::WORDS as i64, "words of a request's summary, 64 bytes");
     let misses = match p.tokens {
-        ..=record::TOKENS => "word of the misses of token 0; one word for each token",
+        ..=summary::TOKENS => "word of the misses of token 0; one word for each token",
         _ => {
             "word of the misses of token 0, and in its upper half those of token 8; then 1 and 9, and so on"
         }
     };
-    word("RECORD_MISSES", record::MISSES.into(), misses);
-    word("RECORD_TOTAL", record::TOTAL.into(), "word of the misses of all tokens");
+    word("SUMMARY_MISSES", summary::MISSES.into(), misses);
+    word("SUMMARY_TOTAL", summary::TOTAL.into(), "word of the misses of all tokens");
     let doc = "word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks";
-    word("RECORD_STATUS", record::STATUS.into(), doc);
+    word("SUMMARY_STATUS", summary::STATUS.into(), doc);
     word("TOO_MANY_SLOT_BLOCKS", status::TOO_MANY_SLOT_BLOCKS.into(), "the last of these bits");
     word("HEADER_WORDS", header::WORDS as i64, "words of a table's header, 64 bytes");
     let doc = "word of the generation that the table was built for; 0: none";

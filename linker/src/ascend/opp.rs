@@ -5,7 +5,7 @@ mod operator;
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
-use avsg_device::request::record;
+use avsg_device::request::summary;
 use avsg_device::rules::rules;
 use avsg_device::share::{MIN_SHARE, MIN_SHARERS};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS};
@@ -94,7 +94,7 @@ fn sizes(p: &Params, unit: &str) -> String {
         ("K", p.k as usize, "ids per row at most"),
         ("SLOTS", p.slots as usize, "slots of a state"),
         ("TABLE_WORDS", table_words(p), "words of a table"),
-        ("RECORD_WORDS", record::WORDS, "words of a request's record"),
+        ("SUMMARY_WORDS", summary::WORDS, "words of a request's summary"),
         ("HALF_BYTES", HALF_BYTES as usize, "bytes of one half of the staging area"),
         ("HALF_ROWS", MAX_HALF_ROWS as usize, "rows at most in one half"),
         ("MAX_CHUNKS", MAX_CHUNKS as usize, "chunks of the host pool per layer"),

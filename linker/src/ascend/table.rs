@@ -11,8 +11,8 @@ use avsg_device::memory::{life_at, links_end};
 use avsg_device::params::Params;
 use avsg_device::state::header;
 
-/// The constant with the words of a request's record.
-const RECORD_WORDS: Expr = Expr::Constant("RECORD_WORDS");
+/// The constant with the words of a request's summary.
+const SUMMARY_WORDS: Expr = Expr::Constant("SUMMARY_WORDS");
 
 fn number(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
@@ -79,7 +79,7 @@ fn copies_arrays_in(node: &Node, map: &impl Overlap) -> bool {
 /// whether they are used at all, and the ids and the lifetimes need work before.
 fn load() -> Vec<Node> {
     let load = |f: &mut Builder| {
-        f.note("Copies the table in, and clears the record.");
+        f.note("Copies the table in, and clears the summary.");
         let [header, id, bytes, link] = planes();
         for (ub, gm, n) in [header, bytes] {
             f.copy(false, ub, gm, n);
@@ -87,7 +87,7 @@ fn load() -> Vec<Node> {
         let [first, last] =
             [Sync::Set, Sync::Wait].map(|half| half(Pipe::Mte2, Pipe::S, HEADER_EVENT));
         f.order(first);
-        f.duplicate(Tensor::named("record"), 0.into(), RECORD_WORDS);
+        f.duplicate(Tensor::named("summary"), 0.into(), SUMMARY_WORDS);
         f.cast_exactly(Tensor::named("life"), Tensor::named("bytes"), SLOTS);
         for (ub, gm, n) in [link, id] {
             f.copy(false, ub, gm, n);
@@ -97,17 +97,17 @@ fn load() -> Vec<Node> {
     Builder::build(load).nodes
 }
 
-/// Returns the calls that copy the record and the table out.
+/// Returns the calls that copy the summary and the table out.
 fn save() -> Vec<Node> {
     let save = |f: &mut Builder| {
-        f.note("Copies the record and the table out.");
+        f.note("Copies the summary and the table out.");
         f.cast_to_nearest(Tensor::named("bytes"), Tensor::named("life"), SLOTS);
         let [header, id, bytes, link] = planes();
         for (ub, gm, n) in [link, header, id, bytes] {
             f.copy(true, ub, gm, n);
         }
-        let record = Global::at("record", Expr::field("recordAt"));
-        f.copy(true, Tensor::named("record"), record, RECORD_WORDS);
+        let summary = Global::at("summary", Expr::field("summaryAt"));
+        f.copy(true, Tensor::named("summary"), summary, SUMMARY_WORDS);
     };
     Builder::build(save).nodes
 }

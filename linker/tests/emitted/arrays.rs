@@ -3,7 +3,7 @@
 use std::ptr::null_mut;
 
 use super::Launch;
-use avsg_device::request::record;
+use avsg_device::request::summary;
 use avsg_device::tiling::{Launch as DeviceLaunch, Segment};
 use avsg_sim::shim::Plain;
 
@@ -79,32 +79,32 @@ pub struct Outputs {
     pub valid: Vec<i32>,
     /// Positions, ids, slots and rows of the misses.
     pub miss: [Vec<i32>; 4],
-    pub record: Vec<i32>,
+    pub summary: Vec<i32>,
 }
 
 impl Outputs {
     /// Returns arrays for a batch and `k` slots per row, which nothing has written.
     pub fn untouched(b: &Batch, k: usize) -> Self {
         let words = |n: usize| vec![UNTOUCHED; n];
-        let (rows, record) = (b.rows(), words(b.state.len() * record::WORDS));
+        let (rows, summary) = (b.rows(), words(b.state.len() * summary::WORDS));
         let miss = [(); 4].map(|()| words(rows * k));
-        Self { slot: words(rows * k), valid: words(rows), miss, record }
+        Self { slot: words(rows * k), valid: words(rows), miss, summary }
     }
 
     /// Passes the arrays to a kernel.
     pub fn pass<'a>(&'a mut self, launch: Launch<'a>) -> Launch<'a> {
         let launch = launch.device(&mut self.slot).device(&mut self.valid);
         let launch = self.miss.iter_mut().fold(launch, |launch, list| launch.device(list));
-        launch.device(&mut self.record)
+        launch.device(&mut self.summary)
     }
 
     /// Returns the number of misses of a request.
     pub fn misses(&self, request: usize) -> usize {
-        self.record[request * record::WORDS + record::TOTAL as usize] as usize
+        self.summary[request * summary::WORDS + summary::TOTAL as usize] as usize
     }
 
     pub fn miss_count(&self) -> usize {
-        (0..self.record.len() / record::WORDS).map(|request| self.misses(request)).sum()
+        (0..self.summary.len() / summary::WORDS).map(|request| self.misses(request)).sum()
     }
 
     /// Returns the number of misses whose rows are fresh.

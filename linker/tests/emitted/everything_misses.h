@@ -13,13 +13,13 @@ template <typename Cores> __aicore__ inline void StageOne(const Gm &gm, const Re
     const LocalTensor<int32_t> words(TPosition::VECCALC, 32, 24);
     const LocalTensor<int32_t> ids(TPosition::VECCALC, 128, 64);
     const int32_t fields[] = {q.tokens, q.k, q.generation, q.stable, q.limit, q.rows, q.idsAt, q.idsStride,
-                              q.blocksAt, q.blocksLen, q.slotAt, q.slotStride, q.validAt, q.missAt, q.recordAt,
+                              q.blocksAt, q.blocksLen, q.slotAt, q.slotStride, q.validAt, q.missAt, q.summaryAt,
                               static_cast<int32_t>(q.tableAt), q.deferred, mark.GetValue(0)};
     for (int32_t i = 0; i < 18; i++) {
         words.SetValue(i, fields[i]);
     }
     SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID2);
-    CopyOut(gm.record[q.recordAt], words, 16);
+    CopyOut(gm.summary[q.summaryAt], words, 16);
     if (q.tokens > 0) {
         CopyOut(gm.missPos[q.missAt], words, 18);
     }
@@ -40,5 +40,5 @@ template <typename Cores> __aicore__ inline void StageOne(const Gm &gm, const Re
         CopyOut(gm.valid[q.validAt + g], words, 1);
     }
     PipeBarrier<PIPE_MTE3>();
-    CopyOut(gm.record[q.recordAt], words, 16);
+    CopyOut(gm.summary[q.summaryAt], words, 16);
 }

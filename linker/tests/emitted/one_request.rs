@@ -2,7 +2,7 @@
 
 use super::{Failure, Launch, Mode, Request, StepState, Traced};
 use avsg_device::params::Params;
-use avsg_device::request::record;
+use avsg_device::request::summary;
 use avsg_linker::tape::Tape;
 
 /// Runs a step, and compares all outputs and the table with those of its tape. `run` runs the launch with the arguments that
@@ -20,9 +20,9 @@ pub fn run_and_compare<T>(
     let launch = launch.input(&ids).input(&blocks);
     let launch = got.outputs.iter_mut().fold(launch, |launch, (_, words)| launch.device(words));
     let done = run(launch.device(&mut got.table).input(&fields)).map_err(|f| format!("{f:?}"))?;
-    // The kernel writes the whole record of a request, the tape only some of its words.
-    let record = &mut want.outputs[6].1[record::WORDS..2 * record::WORDS];
-    record.iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
+    // The kernel writes the whole summary of a request, the tape only some of its words.
+    let summary = &mut want.outputs[6].1[summary::WORDS..2 * summary::WORDS];
+    summary.iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
     got.difference(&want).map_or(Ok(done), Err)
 }
 

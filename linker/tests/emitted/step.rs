@@ -1,4 +1,4 @@
-//! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
+//! The emitted kernels give the same tables, slots, miss lists, summaries and rows as the CPU, bit
 //! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
 use super::{
@@ -93,7 +93,7 @@ fn compare(
     totals.misses += want.miss_count();
     totals.valid += want.valid.iter().map(|&n| n as usize).sum::<usize>();
     totals.fresh += want.fresh_count();
-    totals.status |= want.record.chunks_exact(16).fold(0, |all, record| all | record[9]);
+    totals.status |= want.summary.chunks_exact(16).fold(0, |all, summary| all | summary[9]);
 }
 
 /// In some tables learned values choose victims from the third step on. A request that changes its generation forgets them.

@@ -12,7 +12,7 @@ use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{clear_state, learn, state_words, table_words};
 use avsg_device::one_request::{ROW, SLOT, StageOne, work_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::record;
+use avsg_device::request::summary;
 use avsg_device::rules::rules;
 use avsg_device::tiling::Launch;
 
@@ -79,7 +79,7 @@ impl TestEngine {
             let what = format!("{what}, two launches: {two}");
             self.restore(&before);
             let got = run(self, two).unwrap_or_else(|e| panic!("{what}: {e:?}"));
-            assert_eq!(got.record, want.record, "{what}: records");
+            assert_eq!(got.summary, want.summary, "{what}: summaries");
             assert_eq!(got.valid, want.valid, "{what}: valid counts");
             assert!(got.slot == want.slot, "{what}: slots");
             assert!(got.miss == want.miss, "{what}: miss lists");
@@ -153,7 +153,7 @@ impl TestEngine {
         let mut out = Outputs::untouched(b, k);
         out.slot.fill(-1);
         out.valid.fill(0);
-        out.record.fill(0);
+        out.summary.fill(0);
         let mut work = vec![0x5A5A_5A5A; work_words(&p)];
         for (r, &state) in b.state.iter().enumerate() {
             let Some(state) = usize::try_from(state).ok().filter(|&s| s < self.states) else {
@@ -179,7 +179,7 @@ impl TestEngine {
                 slot: &mut out.slot[lanes.clone()],
                 valid: &mut out.valid[first..end],
                 miss: out.miss.each_mut().map(|list| &mut list[lanes.clone()]),
-                record: &mut out.record[r * record::WORDS..][..record::WORDS],
+                summary: &mut out.summary[r * summary::WORDS..][..summary::WORDS],
             });
             if p.lifetime == Lifetime::Learned {
                 learn(&p, words);
@@ -289,7 +289,7 @@ impl TestEngine {
         let (kv, name) = (self.kv(), kernels.name("avsg_transfer"));
         let caller = (self.operator, self.known_shapes);
         let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
-        let launch = launch.input(&out.miss[SLOT]).input(&out.miss[ROW]).input(&out.record);
+        let launch = launch.input(&out.miss[SLOT]).input(&out.miss[ROW]).input(&out.summary);
         let launch = self.layer.pass(launch, &self.places);
         Self::finish(caller, launch, &kv, scalars).run(&kernels.kernels)
     }

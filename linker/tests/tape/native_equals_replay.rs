@@ -7,7 +7,7 @@ pub mod step;
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::memory::links_end;
 use avsg_device::params::{Lifetime, MAX_SLOTS, Params};
-use avsg_device::request::{record, status};
+use avsg_device::request::{status, summary};
 use avsg_device::sequential::Sequential;
 use avsg_device::vector_core::VectorCore;
 use avsg_linker::check::check;
@@ -74,8 +74,8 @@ fn compare_steps(p: &Params, steps: &[Request]) -> Vec<StepState> {
     want
 }
 
-fn record_word(state: &StepState, word: i32) -> i32 {
-    state.output("gm_record")[record::WORDS + word as usize]
+fn summary_word(state: &StepState, word: i32) -> i32 {
+    state.output("gm_summary")[summary::WORDS + word as usize]
 }
 
 /// Covers both tables, all spreads, both lifetimes, and geometries with and without a block table.
@@ -85,8 +85,8 @@ fn small_geometries_match() {
     let (mut returned, mut missed, mut bits) = (0, 0, 0);
     for p in (1..=4).flat_map(|tokens| small_geometries(Some(tokens))) {
         for state in compare(&p, random, 12) {
-            bits |= record_word(&state, record::STATUS);
-            missed += record_word(&state, record::TOTAL) as usize;
+            bits |= summary_word(&state, summary::STATUS);
+            missed += summary_word(&state, summary::TOTAL) as usize;
             returned += state.output("gm_slot").iter().filter(|&&slot| slot >= 0).count();
         }
     }
@@ -109,7 +109,7 @@ fn learned_values_match() {
     assert!(taught.len() >= 2, "{taught:?}");
 }
 
-/// A record has more tokens than words for their misses. The most slots: each link and each fingerprint has the fewest bits or
+/// A summary has more tokens than words for their misses. The most slots: each link and each fingerprint has the fewest bits or
 /// the most, and probe sequences of four links per slot do not fit a word. Lengths that are no powers of two: the slots of
 /// lanes above 256 must not wrap around. And sweeps of several tiles.
 #[test]
@@ -126,7 +126,7 @@ fn many_tokens_and_large_and_odd_geometries_match() {
     let all = tokens.chain(odd).chain(large).chain(wide);
     for (seed, (p, steps)) in (2..).zip(all) {
         let compared = compare(&p, &mut SplitMix64(seed), steps);
-        let missed: i32 = compared.iter().map(|state| record_word(state, record::TOTAL)).sum();
+        let missed: i32 = compared.iter().map(|state| summary_word(state, summary::TOTAL)).sum();
         assert!(missed > 8, "{p}: {missed} misses");
     }
 }

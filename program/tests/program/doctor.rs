@@ -280,7 +280,7 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
         return;
     }
     let table = corrupt(KernelName::Reset, Arg::Tables, 20, 5);
-    let record = corrupt(KernelName::Plan, Arg::Record, 8, 65);
+    let summary = corrupt(KernelName::Plan, Arg::Summary, 8, 65);
     let slot = corrupt(KernelName::Plan, Arg::Slot, 3, 0);
     let row = corrupt(KernelName::Transfer, Arg::Kv0, 0, 5);
     // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
@@ -295,7 +295,7 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
     let cases: [(_, _, &[(&str, &str)]); 6] = [
         (both, "avsg_append,avsg_step", &[GOOD, GOOD, GOOD, faulted, hung]),
         (&table, "avsg_plan", &[("wrong", word), ("not_run", "avsg_reset")]),
-        (&record, "avsg_plan", &[GOOD, ("wrong", misses)]),
+        (&summary, "avsg_plan", &[GOOD, ("wrong", misses)]),
         (&slot, "avsg_plan", &[GOOD, ("wrong", "slot 3 is 0, and the CPU's is")]),
         (&row, "avsg_transfer", &[GOOD, GOOD, ("wrong", "slot 0 has not the row of id")]),
         (&unused, "avsg_transfer", &[GOOD, GOOD, ("wrong", unused_reason)]),

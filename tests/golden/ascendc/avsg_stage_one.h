@@ -80,7 +80,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
     SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
-    Duplicate(record, 0, RECORD_WORDS);
+    Duplicate(record, 0, SUMMARY_WORDS);
     SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     CopyIn(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS);
@@ -203,7 +203,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     outOfRangeLen = 0;
     outOfPoolLen = 0;
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    record.SetValue(RECORD_TOTAL, 0);
+    record.SetValue(SUMMARY_TOTAL, 0);
     if (q.tokens > 0) {
         // Probe: the probe sequences of the ids, or of this core's share of them
         const int32_t shared = q.shared > 0;
@@ -374,13 +374,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.valid[q.validAt], word, 1);
-        const int32_t total = record.GetValue(RECORD_TOTAL);
+        const int32_t total = record.GetValue(SUMMARY_TOTAL);
         const int32_t missesAt = q.missAt + total;
         CopyOut(gm.missId[missesAt], miss0, missLen);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue(RECORD_MISSES, missLen);
-        record.SetValue(RECORD_TOTAL, total + missLen);
+        record.SetValue(SUMMARY_MISSES, missLen);
+        record.SetValue(SUMMARY_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
         const int32_t atOnce = 0 + 1 != q.deferred;
         deadLen = 0;
@@ -580,7 +580,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
     }
-    record.SetValue(RECORD_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
+    record.SetValue(SUMMARY_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
     // Copies the record and the table out.
     SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
     PipeBarrier<PIPE_V>();
@@ -592,7 +592,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
     SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt + LIFE_PLANE], bytes.ReinterpretCast<int32_t>(), LIFE_PLANE_WORDS);
-    CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
+    CopyOut(gm.summary[q.summaryAt], record, SUMMARY_WORDS);
 }
 
 } // namespace avsg::stage_one

@@ -4,7 +4,7 @@
 use std::ptr::without_provenance;
 
 use avsg::ascend::acl::Context;
-use avsg::device::request::record;
+use avsg::device::request::summary;
 use avsg::engine::DevicePlan;
 use avsg::plan::Plan;
 
@@ -75,12 +75,12 @@ impl StepResult {
         };
         let rows = cu_q[cu_q.len() - 1] as usize;
         let request = |(r, pair): (usize, &[i32])| {
-            let record = read(at.record, r * record::WORDS, record::WORDS);
-            let (first, total) = (pair[0] as usize * k, record[record::TOTAL as usize] as usize);
+            let summary = read(at.summary, r * summary::WORDS, summary::WORDS);
+            let (first, total) = (pair[0] as usize * k, summary[summary::TOTAL as usize] as usize);
             RequestResult {
                 misses: at.miss.map(|list| read(list, first, total)),
-                token_misses: record::row_misses(&record, (pair[1] - pair[0]) as usize).collect(),
-                status: record[record::STATUS as usize],
+                token_misses: summary::row_misses(&summary, (pair[1] - pair[0]) as usize).collect(),
+                status: summary[summary::STATUS as usize],
             }
         };
         Self {

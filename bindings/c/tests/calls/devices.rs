@@ -80,7 +80,7 @@ fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
     let miss = [arrays.miss_position, arrays.miss_id, arrays.miss_slot, arrays.miss_row];
     let miss = miss.map(address);
     let (slot, valid) = (address(arrays.slot), address(arrays.valid));
-    let device = DevicePlan { slot, valid, miss, record: address(arrays.summary) };
+    let device = DevicePlan { slot, valid, miss, summary: address(arrays.summary) };
     let context: Option<&Context> = handles.context.as_deref().filter(|_| memory == DEVICE);
     assert_eq!(arrays.row_misses.is_null(), context.is_some(), "only the host has this array");
     // SAFETY: the arrays are those of a plan that holds the batch, and no call is in progress.

@@ -122,7 +122,7 @@ __aicore__ inline bool HasTooManySlotBlocks(const Tiling &t)
 // ---- words of requests -------------------------------------------------------------------------
 
 // Numbers of the arrays of a window. The plan and the transfer add different arrays.
-constexpr int32_t CU_Q = 0, STATE = 1, STABLE = 2, SEQ = 3, GENERATION = 4, RECORD = 2;
+constexpr int32_t CU_Q = 0, STATE = 1, STABLE = 2, SEQ = 3, GENERATION = 4, SUMMARY = 2;
 
 // A copy of the words of up to `size` adjacent requests, in UB from `base` on. Word() copies the
 // words of other requests when it needs one that is not in the copy.

@@ -1,4 +1,4 @@
-// avsg_plan: Stage One of a batch. It writes slots, valid counts, miss lists and records.
+// avsg_plan: Stage One of a batch. It writes slots, valid counts, miss lists and summaries.
 // From AVSG, and the same for every geometry: the numbers are in avsg_geometry.h. Apache-2.0.
 
 #include "avsg_plan.h"
@@ -8,14 +8,14 @@
 extern "C" __global__ __aicore__ void avsg_plan(
     GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
     GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR slotBlocks, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
-    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR summary,
     AVSG_UPDATED(GM_ADDR tablesOut) GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
     AVSG_START_TILING(avsg::TILING_AT);
     const avsg::Gm gm = avsg::PlanArrays(
-        ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
+        ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, summary);
     avsg::PrepareCore(gm);
     AVSG_TILING(t, avsg::TILING_AT);
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);

@@ -8,11 +8,11 @@
 namespace avsg {
 
 constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
-// Words of 0 in UB. The last RECORD_WORDS are the record of a padded request; the first ones are the counts of
+// Words of 0 in UB. The last SUMMARY_WORDS are the summary of a padded request; the first ones are the counts of
 // its rows, and include no status bits.
-constexpr int32_t ZERO_WORDS = TOKENS > RECORD_STATUS ? 2 * RECORD_WORDS : RECORD_WORDS;
-constexpr int32_t ZERO_RECORD = ZERO_WORDS - RECORD_WORDS;
-constexpr int32_t PAD_WORDS = 128 + RECORD_WORDS - ZERO_WORDS;  // words of -1 in UB, with which rows are padded
+constexpr int32_t ZERO_WORDS = TOKENS > SUMMARY_STATUS ? 2 * SUMMARY_WORDS : SUMMARY_WORDS;
+constexpr int32_t ZERO_SUMMARY = ZERO_WORDS - SUMMARY_WORDS;
+constexpr int32_t PAD_WORDS = 128 + SUMMARY_WORDS - ZERO_WORDS;  // words of -1 in UB, with which rows are padded
 constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
 constexpr uint32_t ZERO_AT = WORDS_AT + 5 * PLAN_REQUESTS * 4 + BLOCK;
@@ -83,7 +83,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
     PipeBarrier<PIPE_ALL>();
     if (refused) {
         // The flags of the window order this write before the copies out.
-        zero.SetValue(ZERO_RECORD + RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
+        zero.SetValue(ZERO_SUMMARY + SUMMARY_STATUS, TOO_MANY_SLOT_BLOCKS);
     }
     for (int32_t request = own.begin; request < own.end; request++) {
         // The words are limited again, although the host has checked them: a wrong word must not
@@ -97,7 +97,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
         }
         if (padded) {
             CopyOut(gm.valid[first], zero, tokens);
-            CopyOut(gm.record[request * RECORD_WORDS], zero[ZERO_RECORD], RECORD_WORDS);
+            CopyOut(gm.summary[request * SUMMARY_WORDS], zero[ZERO_SUMMARY], SUMMARY_WORDS);
         } else {
             const int32_t stable = w.Word(STABLE, request);
             Request q;
@@ -114,7 +114,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
             q.slotAt = q.missAt = first * K;
             q.slotStride = K;
             q.validAt = first;
-            q.recordAt = request * RECORD_WORDS;
+            q.summaryAt = request * SUMMARY_WORDS;
             q.shared = sharers > 1 && tokens > 0 ? 1 : 0;
             q.shareAt = ScalarMin(sharer * t.shareLen, t.k);
             q.shareLen = ScalarMin(t.shareLen, t.k - q.shareAt);
@@ -140,7 +140,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
 // Returns the arrays of a plan.
 __aicore__ inline Gm PlanArrays(
     GM_ADDR ids, GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
-    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record)
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR summary)
 {
     Gm gm;
     gm.ids = Global<int32_t>(ids);
@@ -153,7 +153,7 @@ __aicore__ inline Gm PlanArrays(
     gm.missId = Global<int32_t>(missId);
     gm.missSlot = Global<int32_t>(missSlot);
     gm.missRow = Global<int32_t>(missRow);
-    gm.record = Global<int32_t>(record);
+    gm.summary = Global<int32_t>(summary);
     return gm;
 }
 

@@ -9,7 +9,7 @@ namespace avsg {
 constexpr int32_t WINDOW_REQUESTS = 128;                     // requests in the window
 constexpr uint32_t COPY_TILING_AT = 0;
 constexpr uint32_t WINDOW_AT = COPY_TILING_AT + 128;
-constexpr uint32_t LIST_AT = WINDOW_AT + WINDOW_REQUESTS * (2 + RECORD_WORDS) * 4 + BLOCK;
+constexpr uint32_t LIST_AT = WINDOW_AT + WINDOW_REQUESTS * (2 + SUMMARY_WORDS) * 4 + BLOCK;
 constexpr uint32_t LIST_BYTES = HALF_ROWS * BLOCK;  // each entry may be in a block of its own
 constexpr uint32_t CHUNKS_AT = LIST_AT + 2 * LIST_BYTES;
 constexpr uint32_t ITEMS_AT = CHUNKS_AT + MAX_CHUNKS * 8;    // four words for each run of misses or fresh row

@@ -12,7 +12,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
     GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1,
     GM_ADDR slotBlocks, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
-    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR summary,
     AVSG_UPDATED(GM_ADDR tablesOut, GM_ADDR kv0Out, GM_ADDR kv1Out) GM_ADDR workspace, GM_ADDR tiling)
 {
     // Vector cores only, scheduled as SyncAll requires.
@@ -20,7 +20,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     InitSocState();
     AVSG_START_TILING(avsg::TILING_AT);
     const avsg::Gm gm = avsg::PlanArrays(
-        ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, record);
+        ids, blockTable, tables, rules, slot, valid, missPos, missId, missSlot, missRow, summary);
     avsg::PrepareCore(gm);
     AVSG_TILING(t, avsg::TILING_AT);
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
@@ -28,7 +28,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     avsg::PlanBatch(gm, words, t, avsg::StepCores{});
     SyncAll<true>();
     avsg::LateRefresh late(t, gm, cuQ, state);
-    avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, slotBlocks, fresh0, fresh1);
+    avsg::Transfer(t, cuQ, state, missSlot, missRow, summary, hostChunks, kv0, kv1, slotBlocks, fresh0, fresh1);
     late.Run();
     if (t.slotBase >= 0) {
         // Until all cores are here, some of them may read the slots of a state.

@@ -47,7 +47,7 @@ AVSG_NOINLINE int32_t LoadMissRuns(const Tiling &t, Window &w, const MissArrays 
     cursor.left -= rows;
     SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID1);
     while (rows > 0) {
-        const int32_t misses = w.Word(RECORD, cursor.request, RECORD_TOTAL);
+        const int32_t misses = w.Word(SUMMARY, cursor.request, SUMMARY_TOTAL);
         const int32_t n = ScalarMin(misses - cursor.taken, rows);
         if (n > 0) {
             const int32_t first = w.Word(CU_Q, cursor.request);
@@ -119,7 +119,7 @@ __aicore__ inline int32_t SetRowCopies(const Tiling &t, const Segments &kv, cons
 // Copies the misses of all requests, in the order of requests and tokens. Core c copies those from
 // ShareBegin(n, c) to ShareBegin(n, c + 1).
 __aicore__ inline void Transfer(
-    const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
+    const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR summary,
     GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR slotBlocks, GM_ADDR fresh0, GM_ADDR fresh1)
 {
     const Segments kv{reinterpret_cast<uint64_t>(kv0), reinterpret_cast<uint64_t>(kv1)};
@@ -128,15 +128,15 @@ __aicore__ inline void Transfer(
     CopyElementsIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
     Window w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ);
     w.Add(state, 1);
-    w.Add(record, RECORD_WORDS);
+    w.Add(summary, SUMMARY_WORDS);
     int32_t total = 0;
     for (int32_t request = 0; request < t.requests; request++) {
-        total += w.Word(RECORD, request, RECORD_TOTAL);
+        total += w.Word(SUMMARY, request, SUMMARY_TOTAL);
     }
     const Share share = ShareOf(t, total);
     Cursor cursor{0, share.begin, share.end - share.begin};
-    while (cursor.left > 0 && cursor.taken >= w.Word(RECORD, cursor.request, RECORD_TOTAL)) {
-        cursor.taken -= w.Word(RECORD, cursor.request++, RECORD_TOTAL);
+    while (cursor.left > 0 && cursor.taken >= w.Word(SUMMARY, cursor.request, SUMMARY_TOTAL)) {
+        cursor.taken -= w.Word(SUMMARY, cursor.request++, SUMMARY_TOTAL);
     }
 
     InitHalves();

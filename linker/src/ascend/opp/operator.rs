@@ -48,7 +48,7 @@ pub fn shapes(kernel: KernelName) -> String {
         let (of, times, columns) = match arg {
             Arg::Slot => (Arg::Ids, "1", "avsg::K"),
             Arg::Valid => (Arg::Ids, "1", "0"),
-            Arg::Record => (Arg::State, "1", "avsg::RECORD_WORDS"),
+            Arg::Summary => (Arg::State, "1", "avsg::SUMMARY_WORDS"),
             _ => (Arg::Ids, "avsg::K", "0"),
         };
         format!("avsg::RowsOf(context, {}, {times}, {columns})", number(kernel, of))

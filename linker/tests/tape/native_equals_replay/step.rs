@@ -10,7 +10,7 @@ use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{self, links_end};
 use avsg_device::one_request::{split_state, split_work, work_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, MAX_TOKENS, NO_STABLE_LEN, Params};
-use avsg_device::request::{self as stage, record};
+use avsg_device::request::{self as stage, summary};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
 use avsg_device::vector_core::VectorCore;
@@ -141,7 +141,7 @@ pub fn sequence(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<Reques
             ("slot_stride", stride as i32),
             ("valid_at", 3),
             ("miss_at", 5),
-            ("record_at", record::WORDS as i32),
+            ("summary_at", summary::WORDS as i32),
             ("shared", random.below(2) as i32),
             ("share_at", 0),
             ("share_len", k as i32),
@@ -169,7 +169,7 @@ const OUTPUTS: [&str; 7] = [
     "gm_miss_id",
     "gm_miss_slot",
     "gm_miss_row",
-    "gm_record",
+    "gm_summary",
 ];
 
 /// The arguments of a request on a CPU machine, by their names.
@@ -224,9 +224,9 @@ impl StepState {
 
     /// Fills the outputs of a step with a value that reveals stray writes.
     pub fn fill_outputs(&mut self, step: &Request) {
-        let (misses, record) = (step.misses, 3 * record::WORDS);
+        let (misses, summary) = (step.misses, 3 * summary::WORDS);
         let valid = MAX_TOKENS as usize + 8;
-        let words = [step.slots, valid, misses, misses, misses, misses, record];
+        let words = [step.slots, valid, misses, misses, misses, misses, summary];
         self.outputs = std::array::from_fn(|n| (OUTPUTS[n], vec![-77; words[n]]));
     }
 

@@ -86,7 +86,7 @@ int main()
     aclTensor *rules = tensor({256}, ACL_FLOAT16, 2); // rules.f16
     aclTensor *kv = tensor({STATES * SLOTS, ROW_BYTES}, ACL_INT8, 1);
     aclTensor *fresh = tensor({REQUESTS, ROW_BYTES}, ACL_INT8, 1);
-    aclTensor *slot = words({REQUESTS, K}), *valid = words({REQUESTS}), *record = words({REQUESTS, 16});
+    aclTensor *slot = words({REQUESTS, K}), *valid = words({REQUESTS}), *summary = words({REQUESTS, 16});
     aclTensor *missPos = words({REQUESTS * K}), *missId = words({REQUESTS * K});
     aclTensor *missSlot = words({REQUESTS * K}), *missRow = words({REQUESTS * K});
     // Before the first step, AvsgReset is called on `tables`. Each step writes ids, cuQ, state and
@@ -98,7 +98,7 @@ int main()
     check(aclnnAvsgStepGetWorkspaceSize(
               ids, cuQ, state, generation, stableLen, seqLen, nullptr, tables, rules, chunks, kv, kv, nullptr, fresh,
               nullptr, POOL_ROWS, bytes, bytes, bytes, bytes, list(1), list(15), 0, 0, -1, slot, valid, missPos, missId,
-              missSlot, missRow, record, &workspaceBytes, &executor),
+              missSlot, missRow, summary, &workspaceBytes, &executor),
           "aclnnAvsgStepGetWorkspaceSize");
     void *workspace = workspaceBytes > 0 ? allocated(workspaceBytes) : nullptr;
     check(aclnnAvsgStep(workspace, workspaceBytes, executor, stream), "aclnnAvsgStep");

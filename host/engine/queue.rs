@@ -6,6 +6,8 @@
 //! how queued work ended. If some of it failed, a table may list rows that were never copied: give
 //! every request a new generation.
 
+use std::sync::atomic::Ordering;
+
 use super::{Engine, check};
 use crate::call::{Call, Work};
 use crate::device_arrays::{
@@ -181,7 +183,7 @@ impl Engine {
             // The host does not see what a stream plans.
             plan.clear();
             self.order.forget();
-            self.counters.live.planned_in_a_stream();
+            self.counters.live.in_streams.store(true, Ordering::Relaxed);
         }
         queued?;
         plan.queue(Call::of(Work::Transfer, call.batch, call.tokens));

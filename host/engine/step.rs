@@ -140,9 +140,9 @@ impl Engine {
         for failure in plan.failures() {
             if self.order.lose(plan, failure) {
                 let state = plan.state[failure.request] as usize;
-                self.counters.emptied_table(plan.indexer, state);
-                let (config, indexer) = (&self.resources.config, plan.indexer);
-                let table = config.table(indexer, state);
+                let config = &self.resources.config;
+                let table = config.table(plan.indexer, state);
+                self.counters.emptied(table..table + 1);
                 self.device.edit_table(&self.resources, table, &mut |words| {
                     clear_state(&config.params, words);
                     true
@@ -160,7 +160,7 @@ impl Engine {
     pub(super) fn begin(&mut self) -> bool {
         let cold = self.order.begin(self.device.epoch());
         if cold {
-            self.counters.emptied();
+            self.counters.emptied(0..self.resources.config.tables());
         }
         cold
     }

@@ -211,11 +211,11 @@ impl Device for Ascend {
         if planned.is_none() {
             return done.map(|()| None);
         }
-        done.inspect_err(|_| plan.clear())?;
+        done.inspect_err(|_| plan.clear(None))?;
         // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
         unsafe { arrays.copy_to_plan(plan) };
         if let Err(wrong) = readback::check(plan, resources) {
-            plan.clear();
+            plan.clear(None);
             // A device that writes wrong words here may have written wrong tables.
             self.health = Health::NeedsReset;
             return Err(wrong);

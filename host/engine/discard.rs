@@ -27,7 +27,7 @@ impl Tables<'_> {
         for request in 0..plan.requests {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
             match self.order.after(plan, request, state) {
-                After::Plan(_) => {
+                After::Plan => {
                     left = true;
                     continue;
                 }
@@ -52,7 +52,7 @@ impl Tables<'_> {
             changed = true;
         }
         if !left {
-            plan.clear();
+            plan.clear(None);
         }
         Ok(changed)
     }
@@ -77,7 +77,7 @@ impl Engine {
         check::plan(&self.resources, plan)?;
         self.start()?;
         self.order.leave_out_lost(plan);
-        self.order.check_last(plan)?;
+        self.order.check_last(plan, None)?;
         self.give_up(plan)
     }
 
@@ -97,7 +97,7 @@ impl Engine {
     fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
         let Self { device, resources, order, counters, .. } = self;
         Tables { device: &mut **device, resources, order, counters }.discard(plan)?;
-        plan.clear();
+        plan.clear(None);
         self.discard_dropped()
     }
 
@@ -121,7 +121,7 @@ impl Engine {
                 }
             }
             self.order.leave_out_lost(plan);
-            self.order.check_overwritten(plan, &self.named)?;
+            self.order.check_last(plan, Some(&self.named))?;
         }
         if let Some(batch) = batch {
             let indexers = &self.resources.config.indexers;

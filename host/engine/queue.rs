@@ -181,12 +181,12 @@ impl Engine {
         // A refused call has queued nothing, while a part of a failed one may be in the stream.
         if !matches!(queued, Err(Error::Invalid { .. })) {
             // The host does not see what a stream plans.
-            plan.clear();
+            plan.clear(None);
             self.order.forget();
             self.counters.live.in_streams.store(true, Ordering::Relaxed);
         }
         queued?;
-        plan.queue(Call::of(Work::Transfer, call.batch, call.tokens));
+        plan.clear(Some(Call::of(Work::Transfer, call.batch, call.tokens)));
         Ok(())
     }
 }

@@ -61,7 +61,7 @@ pub struct Engine {
     // unmapped.
     device: Box<dyn Device>,
     resources: Box<Resources>,
-    /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
+    /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
     counters: Counters,

@@ -7,6 +7,7 @@ use avsg_device::memory::{find_ids, invalidate_ids};
 use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
+use crate::call::{Call, Work};
 use crate::plan::Plan;
 use crate::system::reserve;
 use crate::{Error, Result, ensure, rows};
@@ -107,7 +108,7 @@ impl Engine {
         // The first part is the longest, so that no later one is refused. Without ids, padding
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
-        check::batch(&self.resources, &mut self.named, &first, plan)?;
+        self.check(Call::of(Work::Plan, first, 0), Some(plan))?;
         self.start_plan(Some(&first), plan, &layers)?;
         let mut copied = 0;
         for ids in load.ids.chunks(k) {

@@ -21,9 +21,7 @@ impl Engine {
     /// which a newer plan of a state came after; nothing is changed then. If an Ascend call fails, the next
     /// plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.start_plan(Some(batch), plan, &[])?;
-        self.run_plan(&Call::of(Work::Plan, *batch, batch.tokens()), plan)
+        self.run_planning(Call::of(Work::Plan, *batch, 0), plan)
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
@@ -68,13 +66,10 @@ impl Engine {
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
-        let (batch, fresh) = (
-            Batch { indexer: plan.indexer, ..Batch::default() },
-            fresh.map(|fresh| fresh.segments),
-        );
+        let batch = Batch { indexer: plan.indexer, ..Batch::default() };
+        let fresh = fresh.map(|fresh| fresh.segments);
         let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
-        check::call(&self.resources, &call, plan.fresh)?;
-        check::blocks(&self.resources, &plan.state[..plan.requests])?;
+        let call = self.check(call, Some(plan))?;
         self.order.leave_out_lost(plan);
         self.order.check(plan, layers, &self.resources.config.indexers)?;
         if layers.is_empty() {
@@ -96,15 +91,28 @@ impl Engine {
         layer: usize,
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        let (plan_only, fresh) =
-            (Call::of(Work::Plan, *batch, batch.tokens()), fresh.map(|fresh| fresh.segments));
-        let call = Call { work: Work::Step, layers: &[layer], fresh, ..plan_only };
-        check::call(&self.resources, &call, may_need_fresh)?;
-        self.start_plan(Some(batch), plan, call.layers)?;
-        if !self.device.steps_in_one_launch() {
-            self.run_plan(&plan_only, plan)?;
+        let fresh = fresh.map(|fresh| fresh.segments);
+        let call = Call { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
+        self.run_planning(call, plan)
+    }
+
+    /// Checks a call and returns the form that the device takes.
+    pub(super) fn check<'a>(
+        &mut self,
+        call: HostCall<'a>,
+        plan: Option<&Plan>,
+    ) -> Result<HostCall<'a>> {
+        let call = check::call(&self.resources, &mut self.named, call, plan)?;
+        self.device.check(&self.resources, &call)?;
+        Ok(call)
+    }
+
+    /// Checks and runs a plan or a step.
+    fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
+        let call = self.check(call, Some(plan))?;
+        self.start_plan(Some(&call.batch), plan, call.layers)?;
+        if call.work == Work::Step && !self.device.steps_in_one_launch() {
+            self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
             return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
         }
         self.run_plan(&call, plan)?;
@@ -208,10 +216,9 @@ impl Engine {
         layers: &[usize],
         fresh: &Fresh<'_>,
     ) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         let fresh = Some(fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, batch.tokens()) };
-        check::call(&self.resources, &call, true)?;
+        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, 0) };
+        let call = self.check(call, None)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {
             return Ok(());

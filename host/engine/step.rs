@@ -5,7 +5,7 @@ use std::time::Instant;
 use avsg_device::memory::clear_state;
 
 use super::{Batch, Engine, Fresh, check};
-use crate::call::{Call, HostCall, Work};
+use crate::call::{Call, HostCall, Work, named};
 use crate::plan::{Failure, Plan};
 use crate::resources::Resources;
 use crate::{Error, Result};
@@ -116,8 +116,64 @@ impl Engine {
             return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
         }
         self.run_plan(&call, plan)?;
-        self.transferred(plan, call.layers);
+        if call.work == Work::Step {
+            self.transferred(plan, call.layers);
+        }
         Ok(())
+    }
+
+    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
+    pub(super) fn start(&mut self) -> Result<()> {
+        self.begin();
+        self.discard_dropped()
+    }
+
+    /// Starts the bookkeeping of a call. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
+    /// whether it does.
+    pub(super) fn begin(&mut self) -> bool {
+        let cold = self.order.begin(self.device.epoch());
+        if cold {
+            self.counters.emptied(0..self.resources.config.tables());
+        }
+        cold
+    }
+
+    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
+    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    pub(super) fn start_plan(
+        &mut self,
+        batch: Option<&Batch<'_>>,
+        plan: &mut Plan,
+        layers: &[usize],
+    ) -> Result<()> {
+        self.start()?;
+        let unheld = plan.unheld();
+        self.named.fill(false);
+        if unheld {
+            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
+                for (request, state) in named(batch.state) {
+                    let generation = batch.generation[request];
+                    self.named[state] = self.order.empties(batch.indexer, state, generation);
+                }
+            }
+            self.order.leave_out_lost(plan);
+            self.order.check_last(plan, Some(&self.named))?;
+        }
+        if let Some(batch) = batch {
+            let indexers = &self.resources.config.indexers;
+            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+            self.order.check_next(batch, layers, indexers, gone)?;
+        }
+        if !unheld {
+            return Ok(());
+        }
+        // What is emptied anyway needs no discard.
+        for state in &mut plan.state[..plan.requests] {
+            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
+                *state = -1;
+            }
+        }
+        self.give_up(plan)
     }
 
     /// Runs a plan or a step.
@@ -161,16 +217,6 @@ impl Engine {
             "write the rows again that the plan's failures name, and plan these requests again";
         let (requests, place) = (plan.failures().count(), String::new());
         Err(Error::LostRows { requests, layer, row, place, remedy })
-    }
-
-    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
-    /// whether it does.
-    pub(super) fn begin(&mut self) -> bool {
-        let cold = self.order.begin(self.device.epoch());
-        if cold {
-            self.counters.emptied(0..self.resources.config.tables());
-        }
-        cold
     }
 
     /// Notes that layers hold the rows of a plan.

@@ -49,11 +49,17 @@ const INSIDE: u64 = OPEN - 1;
 const NUMBER: u32 = 17;
 
 /// A launch, which each thread runs with its worker.
-type Launch<'a> = dyn Fn(usize) + Sync + 'a;
+pub(super) trait Launch: Sync {
+    fn run(&self, worker: usize);
+}
+
+impl Launch for () {
+    fn run(&self, _: usize) {}
+}
 
 struct Shared {
     /// The launch in progress, which is valid while the door is open or a helper is inside.
-    launch: UnsafeCell<*const Launch<'static>>,
+    launch: UnsafeCell<*const dyn Launch>,
     door: AtomicU64,
     stop: AtomicBool,
     spin: Duration,
@@ -83,9 +89,8 @@ impl Helpers {
     /// Starts `config.threads` - 1 threads.
     pub fn start(config: &WorkerConfig) -> Result<Self> {
         let count = config.threads - 1;
-        let nothing: &'static Launch<'static> = &|_| {};
         let shared = Arc::new(Shared {
-            launch: UnsafeCell::new(nothing),
+            launch: UnsafeCell::new(&()),
             door: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             spin: config.spin,
@@ -132,19 +137,19 @@ impl Helpers {
 
     /// Runs a launch on this thread and on every helper that comes before the pieces are claimed.
     /// The caller ensures that no other call runs.
-    pub fn run(&self, launch: &Launch<'_>) {
+    pub fn run(&self, launch: &dyn Launch) {
         let shared = &*self.shared;
         // SAFETY: no other call runs, and the last one ended with the door closed and no helper
         // inside, so no thread reads `launch` here. Only the lifetime changes: helpers use the
         // reference while they are inside, and this function returns when none is.
         unsafe {
             *shared.launch.get() =
-                mem::transmute::<*const Launch<'_>, *const Launch<'static>>(launch);
+                mem::transmute::<*const dyn Launch, *const (dyn Launch + 'static)>(launch);
         }
         let number = (shared.door.load(Ordering::Relaxed) >> NUMBER) + 1;
         shared.door.store(number << NUMBER | OPEN, Ordering::Release);
         shared.idle.notify();
-        launch(0);
+        launch.run(0);
         shared.door.fetch_and(!OPEN, Ordering::AcqRel);
         shared.left.wait(shared.spin, || shared.door.load(Ordering::Acquire) & INSIDE == 0);
     }
@@ -213,7 +218,7 @@ fn help(shared: &Shared, worker: usize, cpus: &[usize]) {
         seen = door >> NUMBER;
         // SAFETY: this helper is inside, so the pointer is that of the launch in progress.
         let launch = unsafe { &**shared.launch.get() };
-        launch(worker);
+        launch.run(worker);
         let before = shared.door.fetch_sub(1, Ordering::Release);
         if before & OPEN == 0 && before & INSIDE == 1 {
             shared.left.notify();

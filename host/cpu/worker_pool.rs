@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
+use super::threads::{Helpers, Launch};
 use super::wait::Notify;
 use crate::call::Batch;
 use crate::system::cpus::MAX_CORES;
@@ -159,7 +159,7 @@ impl WorkerPool {
             return launch.result();
         }
         match &workers.kind {
-            Kind::Own(helpers) => helpers.run(&|worker| launch.run(worker)),
+            Kind::Own(helpers) => helpers.run(&launch),
             Kind::Callers(executor) => launch.run_on(&**executor, workers.threads),
         }
         workers.busy.store(false, Ordering::Release);
@@ -196,18 +196,7 @@ struct InProgress<'a> {
     spin: Duration,
 }
 
-impl<'a> InProgress<'a> {
-    fn new(
-        [one, two]: [Option<Stage<'a>>; 2],
-        last: Option<&'a (dyn Fn(usize) + Sync)>,
-        spin: Duration,
-    ) -> Self {
-        let (next, done) = (Default::default(), AtomicUsize::new(0));
-        let (panicked, one_done) = (AtomicBool::new(false), AtomicU64::new(0));
-        let (start, sync_all) = (Instant::now(), Notify::default());
-        Self { one, two, last, next, done, start, one_done, panicked, sync_all, spin }
-    }
-
+impl Launch for InProgress<'_> {
     /// Runs pieces of stage one until none is left, waits for those of other threads (SyncAll), runs
     /// pieces of stage two until none is left, and does what is left of this worker's pieces.
     fn run(&self, worker: usize) {
@@ -235,6 +224,19 @@ impl<'a> InProgress<'a> {
         if let Some(last) = self.last {
             self.run_piece(Stage { pieces: 1, run: &|_, worker| last(worker) }, 0, worker);
         }
+    }
+}
+
+impl<'a> InProgress<'a> {
+    fn new(
+        [one, two]: [Option<Stage<'a>>; 2],
+        last: Option<&'a (dyn Fn(usize) + Sync)>,
+        spin: Duration,
+    ) -> Self {
+        let (next, done) = (Default::default(), AtomicUsize::new(0));
+        let (panicked, one_done) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (start, sync_all) = (Instant::now(), Notify::default());
+        Self { one, two, last, next, done, start, one_done, panicked, sync_all, spin }
     }
 
     /// Runs the launch on the caller's threads, with at most `threads` workers.

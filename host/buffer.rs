@@ -112,11 +112,6 @@ impl DeviceBuffer {
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
     }
 
-    /// Returns the caller's memory, if the buffer is in it.
-    pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
-        self.memory.caller()
-    }
-
     /// Returns the configuration.
     pub fn config(&self) -> &BufferConfig {
         &self.config
@@ -266,7 +261,7 @@ impl DeviceBuffer {
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
             let from = self.view_by(blocks[0].entries, from, layer, index);
             let to = self.view_by(blocks[1].entries, to, layer, index);
-            if self.caller().is_none() {
+            if self.memory.caller().is_none() {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
             }

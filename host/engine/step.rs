@@ -8,7 +8,7 @@ use super::{Batch, Engine, Fresh, check};
 use crate::call::{Call, HostCall, Work, named};
 use crate::plan::{Failure, Plan};
 use crate::resources::Resources;
-use crate::{Error, Result};
+use crate::{Error, Result, rows};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
@@ -126,6 +126,17 @@ impl Engine {
     pub(super) fn start(&mut self) -> Result<()> {
         self.begin();
         self.discard_dropped()
+    }
+
+    /// Starts a call that uses the table of an indexer and a state, and returns the number of the table.
+    pub(super) fn start_on(&mut self, indexer: usize, state: usize) -> Result<usize> {
+        self.resources.check_process()?;
+        let config = &self.resources.config;
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        let table = config.table(indexer, state);
+        self.start()?;
+        Ok(table)
     }
 
     /// Starts the bookkeeping of a call. After a failure that left every table cold, the bookkeeping starts cold, too. Returns

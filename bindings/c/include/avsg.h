@@ -832,6 +832,10 @@ avsg_status avsg_pool_export(const avsg_pool *pool, uint8_t *desc, size_t desc_b
 /// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
 /// close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
 /// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
+///
+/// In this way the ranks of a node share one pool: one of them appends, and each registers the pool with its own
+/// device. All ranks pass the fresh rows that they have to their steps. A reader's step finds an appended row if it
+/// comes after the append, for example behind a collective of all ranks.
 avsg_status avsg_pool_import(const uint8_t *desc, size_t desc_bytes, int32_t fd, int32_t as_role,
     avsg_pool **pool);
 

@@ -145,6 +145,22 @@ def test_slots_may_count_over_all_states():
     assert (made.engine.buffer().reshape(-1, 48)[slots[:12] - 1000] == made.rows[0, 500:512]).all()
 
 
+def test_the_misses_of_three_states_have_the_slots_that_the_plan_returns():
+    made = make_deployment(states=3, global_slots=1, slot_base=1000)
+    batch, plan = avsg.Batch.zeros(3, 16), made.engine.new_plan(3, 3)
+    batch.state[:], batch.ids[:], batch.seq_len[:] = [2, 0, 1], np.arange(48).reshape(3, 16), 512
+    made.engine.step(batch, plan)
+    batch.ids[:, :8] += 100
+    made.engine.step(batch, plan)
+    of_state, rows = plan.view("miss_slot").numpy().reshape(3, 16), made.engine.buffer()
+    for index, state in enumerate(batch.state):
+        found = plan.request(index)
+        wanted = made.rows[0, found.miss_id]
+        assert len(found.miss_id) == 8 and (found.miss_slot == found.slot[0, :8]).all()
+        assert (rows.reshape(-1, 48)[found.miss_slot - 1000] == wanted).all()
+        assert (rows[state, of_state[index, :8]] == wanted).all()
+
+
 def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
     pool = avsg.Pool(1, 256, 48)
     engine = avsg.Engine(pool, k=16, slots=64, states=2, cores=1)

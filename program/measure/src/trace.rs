@@ -13,9 +13,9 @@ pub use repeats::Repeats;
 
 use crate::checks::require;
 use crate::npz::Writer;
+use crate::splitmix::{GAMMA, SplitMix64, mix};
 use avsg::device::params::ID_LIMIT;
 use avsg::{Error, Result};
-use avsg_testkit::splitmix::{GAMMA, SplitMix64, mix};
 
 /// The largest id that a table takes.
 pub const MAX_ID: i32 = ID_LIMIT - 1;

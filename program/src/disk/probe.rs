@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use avsg::disk::{Direction, Disk, Operation, Piece, PoolFile};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::splitmix::SplitMix64;
+use avsg_measure::content::fill_row;
+use avsg_measure::splitmix::SplitMix64;
 use memmap2::MmapMut;
 use serde::Serialize;
 

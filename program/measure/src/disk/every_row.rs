@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::content::check_row;
 use anyhow::{Context, Result};
 use avsg::disk::Store;
 use avsg::pool::HostPool;
-use avsg_testkit::content::check_row;
 
 use super::records::RecordReader;
 use super::rows::{Setting, Step, sorted};

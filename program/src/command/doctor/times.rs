@@ -9,9 +9,9 @@ use avsg::ascend::acl::DeviceMemory;
 use avsg::engine::DeviceFresh;
 use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::device_arrays::DeviceArrays;
-use avsg_testkit::fresh::FreshRows;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::device_arrays::DeviceArrays;
+use avsg_measure::fresh::FreshRows;
 use serde_json::json;
 
 use super::harness::{Harness, ROW, TIMES};

@@ -3,17 +3,15 @@
 pub(crate) mod bench;
 mod busy;
 pub(crate) mod compare;
-mod config;
 pub mod doctor;
 pub(crate) mod emit;
 pub mod geometry;
 pub(crate) mod info;
+mod lifetimes;
 mod model;
 pub(crate) mod opp;
 pub mod output;
-mod recommended;
 pub(crate) mod replay;
-pub mod rules;
 pub(crate) mod size;
 pub(crate) mod synth;
 pub mod trace_options;

@@ -3,8 +3,6 @@
 mod device;
 mod file;
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::cpu::machine::Machine;
@@ -180,11 +178,10 @@ fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.output.check([], [])?;
     let report = measure(options)?;
-    options.output.write(&report, || page(&report))?;
-    Ok(ExitCode::SUCCESS)
+    options.output.write(&report, || page(&report))
 }
 
 fn page(report: &Report) -> Page {

@@ -22,8 +22,8 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg_linker::ascend::{Failed, stage_one};
 
 use super::geometry::{Device, DeviceOptions, ROW_BYTES, RowOptions, TableOptions};
+use super::lifetimes::recommended;
 use super::output::{self, OutputOptions};
-use super::recommended::recommended;
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
 use report::{Memory, Report, Tally};

@@ -16,10 +16,9 @@ use clap::Args;
 
 use super::busy::Watch;
 use super::geometry::TableOptions;
+use super::lifetimes::{least_slots, recommended};
 use super::model::ModelOptions;
 use super::output::{self, Sinks};
-use super::recommended::recommended;
-use super::rules::least_slots;
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, lru_hits, operator_hits};
 use crate::baseline::HitCount;

@@ -19,8 +19,8 @@ use super::{Host, number, range, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{TableOptions, machine};
+use crate::command::lifetimes::with_other_rule;
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
-use crate::command::recommended::with_other_rule;
 use crate::stats::us_since;
 use crate::turns::{Contender, Turns};
 

@@ -1,7 +1,5 @@
 //! A batch that owns its arrays and is built request by request.
 
-use std::ops::Range;
-
 use avsg::engine::Batch;
 
 /// The arrays of a [`Batch`]. The words of `ids` between rows must not be read.
@@ -29,20 +27,6 @@ pub struct OwnedBatch {
     pub block_stride: usize,
     /// Indexer that selected the ids.
     pub indexer: usize,
-}
-
-/// One request of a batch.
-pub struct BatchRequest<'a> {
-    /// State, or none for a padded request.
-    pub state: Option<usize>,
-    /// Rows of the batch, one for each token.
-    pub rows: Range<usize>,
-    /// `stable_len`, or none for a read-only request.
-    pub stable: Option<usize>,
-    /// `seq_len`, or 0 if it is negative.
-    pub seq: usize,
-    /// Block table.
-    pub blocks: &'a [i32],
 }
 
 impl OwnedBatch {
@@ -100,17 +84,6 @@ impl OwnedBatch {
     pub fn arrays(&self) -> [&[i32]; 7] {
         let Self { ids, cu_q, state, generation, stable, seq, blocks, .. } = self;
         [ids, cu_q, state, generation, stable, seq, blocks].map(|array| &array[..])
-    }
-
-    /// Returns the requests in their order.
-    pub fn requests(&self) -> impl Iterator<Item = BatchRequest<'_>> {
-        (0..self.state.len()).map(|r| BatchRequest {
-            state: usize::try_from(self.state[r]).ok(),
-            rows: self.cu_q[r] as usize..self.cu_q[r + 1] as usize,
-            stable: usize::try_from(self.stable[r]).ok(),
-            seq: self.seq[r].max(0) as usize,
-            blocks: &self.blocks[r * self.block_stride..][..self.block_stride],
-        })
     }
 
     /// Returns the number of rows.

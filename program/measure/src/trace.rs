@@ -2,14 +2,13 @@
 
 mod part;
 mod read;
-mod repeats;
+mod reselected;
 mod source;
-mod stale;
 
 use std::path::Path;
 
 pub use part::{Part, Pick};
-pub use repeats::Repeats;
+pub use reselected::Repeats;
 
 use crate::checks::require;
 use crate::npz::Writer;

@@ -5,6 +5,7 @@
 
 pub mod allocations;
 pub mod alone;
+pub mod batch;
 pub mod exact;
 pub mod faulty_disk;
 pub mod fixture;
@@ -17,4 +18,4 @@ mod tests;
 pub mod tier;
 pub mod workload;
 
-pub use avsg_measure::{batch, content, device_arrays, fresh, splitmix};
+pub use avsg_measure::{content, device_arrays, fresh, splitmix};

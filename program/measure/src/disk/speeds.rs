@@ -13,7 +13,7 @@ use avsg::rows::RowFormat;
 use memmap2::MmapMut;
 use serde::Serialize;
 
-use super::records::RecordReader;
+use super::every_row::RecordReader;
 use crate::content::fill_row;
 use crate::splitmix::SplitMix64;
 

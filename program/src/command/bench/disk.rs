@@ -40,9 +40,6 @@ const TURN: usize = 20;
 pub struct Options {
     #[command(flatten)]
     workload: Workload,
-    /// S, the slots of the buffer; a multiple of 64 up to 65536, at least K
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
     /// Folder on a disk, for the files [default: the system's temporary folder, or /var/tmp if that is in
     /// memory]
     #[arg(long, value_name = "DIR")]
@@ -133,7 +130,8 @@ impl Options {
 }
 
 fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
-    let &Options { row_bytes, layers, slots, .. } = options;
+    let &Options { row_bytes, layers, .. } = options;
+    let slots = options.workload.slots;
     let timed = trace.steps.saturating_sub(WARM_UP);
     let limit = format!("the trace needs more than {WARM_UP} steps of one token for the warm-up");
     require(timed > 0, "trace", format!("{} steps", trace.steps), limit, "record more")?;

@@ -5,7 +5,7 @@ mod busy;
 pub(crate) mod compare;
 pub mod doctor;
 pub(crate) mod emit;
-pub mod geometry;
+pub mod engine_options;
 pub(crate) mod info;
 mod lifetimes;
 mod model;

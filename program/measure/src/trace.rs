@@ -7,7 +7,7 @@ mod source;
 
 use std::path::Path;
 
-pub use part::{Part, Pick};
+pub use part::{Pick, TracePart};
 pub use reselected::Repeats;
 
 use crate::checks::require;

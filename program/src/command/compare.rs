@@ -9,7 +9,7 @@ use avsg::engine::MachineChoice;
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::TableOptions;
+use super::engine_options::TableOptions;
 use super::lifetimes::{default_slots, recommended, rules};
 use super::output::{self, Cell, Page, Sinks, Table};
 use super::trace_options::TraceOptions;

@@ -15,7 +15,7 @@ use avsg_linker::ascend::{Failed, stage_one};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::TableOptions;
+use super::engine_options::TableOptions;
 use super::output::{self, Cell, OutputOptions, Page, Table};
 use crate::output_file;
 
@@ -78,7 +78,7 @@ pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
 }
 
 #[derive(Args, Debug)]
-#[command(mut_arg("spread", super::geometry::spread_on_device))]
+#[command(mut_arg("spread", super::engine_options::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
                         The kernels include the written headers, and the headers include kernel_operator.h of CANN. \
                         The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]

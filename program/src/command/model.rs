@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::geometry::{ROW_BYTES, RowOptions};
+use super::engine_options::{ROW_BYTES, RowOptions};
 use crate::checks::check_tables;
 
 /// The layers of a model that nothing names.

@@ -13,7 +13,7 @@ use super::emit::{self, KernelOptions, Report};
 use super::output::OutputOptions;
 
 #[derive(Args, Debug)]
-#[command(mut_arg("spread", super::geometry::spread_on_device))]
+#[command(mut_arg("spread", super::engine_options::spread_on_device))]
 #[command(after_help = "Example:\n  avsg opp --soc ascend910b3 --slots 8192 --out avsg_opp\n\n\
                         Run avsg_opp/build.sh on a machine with CANN to build the operator package.")]
 pub struct Options {

@@ -1,7 +1,7 @@
 //! `avsg size` computes how many slots a recorded trace needs, and what they gain.
 
 mod deployment;
-mod disk;
+mod disk_times;
 mod report;
 mod show;
 mod time;
@@ -15,7 +15,7 @@ use avsg::engine::MachineChoice;
 use clap::Args;
 
 use super::busy::Watch;
-use super::geometry::TableOptions;
+use super::engine_options::TableOptions;
 use super::lifetimes::{least_slots, recommended};
 use super::model::ModelOptions;
 use super::output::{self, Sinks};

@@ -99,7 +99,7 @@ impl Setting for Mapped {
     fn step(&mut self, ids: &[i32]) -> Result<Step> {
         let runs = self.pages(ids);
         let runs_to_read = self.missing(&runs)?;
-        let before = Counters::now()?;
+        let before = ReadCounters::now()?;
         let start = Instant::now();
         // The kernel reads the pages ahead, in as few calls as it takes.
         for run in &runs {
@@ -114,7 +114,7 @@ impl Setting for Mapped {
         }
         let us = us_since(start);
         black_box(sum);
-        let after = Counters::now()?;
+        let after = ReadCounters::now()?;
         let bytes = after.read_bytes - before.read_bytes;
         // The advice did not bring a page that takes a fault of its own.
         let reads = runs_to_read + (after.faults - before.faults);
@@ -128,14 +128,14 @@ impl Setting for Mapped {
 }
 
 /// What the kernel has counted for this process.
-struct Counters {
+struct ReadCounters {
     /// Bytes that it read from disks.
     read_bytes: usize,
     /// Page faults that waited for a disk.
     faults: usize,
 }
 
-impl Counters {
+impl ReadCounters {
     fn now() -> Result<Self> {
         let io = fs::read_to_string("/proc/self/io").context("reading /proc/self/io")?;
         let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));

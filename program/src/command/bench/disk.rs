@@ -70,14 +70,14 @@ struct Report {
     layers: usize,
     row_bytes: usize,
     file: FileReport,
-    settings: Vec<Row>,
+    settings: Vec<DiskRow>,
     stage_two: StageTwo,
     disturbance: Disturbance,
 }
 
 /// Means of counts and percentiles of times over the timed steps. Wrong rows are those of all steps.
 #[derive(Serialize)]
-struct Row {
+struct DiskRow {
     setting: &'static str,
     reads_per_step: f64,
     bytes_per_step: f64,
@@ -158,7 +158,7 @@ fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
     let ids = |step| Cow::Borrowed(trace.row(step, 0));
     let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?.concat();
     drop(contenders);
-    let rows: Vec<Row> =
+    let rows: Vec<DiskRow> =
         settings.iter().zip(times).map(|(tally, times)| tally.row(times)).collect();
     drop(bar);
     let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
@@ -198,10 +198,10 @@ impl Tally<'_> {
         })
     }
 
-    fn row(&self, times: Summary) -> Row {
+    fn row(&self, times: Summary) -> DiskRow {
         let timed = &self.reads[WARM_UP..];
         let sum = |at: usize| timed.iter().map(|n| n[at]).sum::<usize>() as f64;
-        Row {
+        DiskRow {
             setting: self.name,
             reads_per_step: sum(0) / timed.len() as f64,
             bytes_per_step: sum(1) / timed.len() as f64,

@@ -18,7 +18,7 @@ use super::workload::Workload;
 use super::{Host, number, range, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{TableOptions, machine};
+use crate::command::engine_options::{TableOptions, machine};
 use crate::command::lifetimes::with_other_rule;
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
 use crate::stats::us_since;
@@ -63,12 +63,12 @@ struct Report {
     steps: usize,
     disturbance: Disturbance,
     /// The operator with each rule, then the others.
-    rows: Vec<Row>,
+    rows: Vec<MatchRow>,
 }
 
 /// The times of one contender.
 #[derive(Serialize)]
-struct Row {
+struct MatchRow {
     what: String,
     median_us: f64,
     first_decile_us: f64,
@@ -151,7 +151,7 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.write(&report, || page(&report))
 }
 
-fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<Row>> {
+fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<MatchRow>> {
     let turns = Turns { warm_up: WARM_UP, steps: trace.steps - WARM_UP, turn: TURN, settle: 0 };
     let bar = output::progress(trace.steps, "match");
     let (params, mut contenders): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
@@ -162,7 +162,7 @@ fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<Row>> {
     rows.map(|((contender, params), times)| {
         let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
         let hits = params.map(|p| count_operator_hits(trace, &p, machine)).transpose()?;
-        Ok(Row {
+        Ok(MatchRow {
             what: contender.name,
             median_us: times[0].p50,
             first_decile_us: times[0].p10,

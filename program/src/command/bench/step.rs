@@ -22,7 +22,7 @@ use super::workload::{HISTORY, Selections, Workload};
 use super::{Host, number, range, short};
 use crate::checks::in_range;
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{TableOptions, machine};
+use crate::command::engine_options::{TableOptions, machine};
 use crate::command::output::{self, OutputOptions, Page, Table};
 use crate::trace::Trace;
 
@@ -87,12 +87,12 @@ struct Report {
     /// Rows that missed, for each layer of a step.
     misses_per_layer: f64,
     disturbance: Disturbance,
-    rows: Vec<Row>,
+    rows: Vec<StepRow>,
 }
 
 /// The times of one part of a contender's steps.
 #[derive(Serialize)]
-struct Row {
+struct StepRow {
     what: String,
     layers: usize,
     /// Tables or buffers that the contender has.
@@ -166,7 +166,7 @@ pub fn run(options: &Options) -> Result<()> {
     let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
     drop(bar);
     let misses_per_layer = server.borrow().misses_after(turns.warm_up);
-    let rows: Vec<Row> = (contenders.iter().zip(about).zip(&times))
+    let rows: Vec<StepRow> = (contenders.iter().zip(about).zip(&times))
         .flat_map(|((contender, about), times)| rows(contender, about, times, sizes.requests))
         .collect();
     let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
@@ -192,9 +192,9 @@ fn rows<'a>(
     (layers, buffers): (usize, usize),
     times: &'a [Summary],
     requests: usize,
-) -> impl Iterator<Item = Row> + 'a {
+) -> impl Iterator<Item = StepRow> + 'a {
     let each = 1.0 / (layers * requests) as f64;
-    parts.iter().zip(times).map(move |(part, times)| Row {
+    parts.iter().zip(times).map(move |(part, times)| StepRow {
         what: if part.is_empty() { name.clone() } else { format!("{name}: {part}") },
         layers,
         buffers,

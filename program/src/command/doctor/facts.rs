@@ -12,7 +12,7 @@ use avsg_measure::device_arrays::DeviceArrays;
 use serde_json::Value;
 
 use super::harness::{Harness, ROW, TIMES};
-use super::kernels::engine;
+use super::kernel_checks::engine;
 use super::watch::progress;
 
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {

@@ -8,7 +8,7 @@ use std::{fs, thread};
 use crate::compile::{compile, store_source};
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{ClosureKernel, KernelFault};
-use crate::shim::{CompiledKernels, Launch, Mode, RegionKind};
+use crate::shim::{CompiledKernels, Mode, RegionKind, ShimLaunch};
 
 /// Contents of a kernel file that selects the closures registered in the session.
 pub(crate) const CLOSURE_FILE: &[u8] = b"avsg-sim: kernels of the session\n";
@@ -130,7 +130,7 @@ impl Shim {
         regions: &[(u64, usize, bool)],
     ) -> Result<(), KernelFault> {
         let mode = if config.adversarial { Mode::Adversarial } else { Mode::InOrder };
-        let launch = Launch::new(config.name).blocks(config.blocks).cores(config.cores);
+        let launch = ShimLaunch::new(config.name).blocks(config.blocks).cores(config.cores);
         let launch = launch.mode(mode, config.seed).fault(config.fault_block);
         let launch = args.iter().fold(launch, |launch, &arg| launch.raw(arg as *mut c_void));
         let launch = regions.iter().fold(launch, |launch, &(at, len, host)| {

@@ -120,7 +120,7 @@ type LaunchFn = unsafe extern "C" fn(
 
 /// A launch: arguments in the order of the kernel's parameters, and the memory that it may access.
 #[derive(Debug)]
-pub struct Launch<'a> {
+pub struct ShimLaunch<'a> {
     name: &'a str,
     blocks: u32,
     cores: u32,
@@ -132,7 +132,7 @@ pub struct Launch<'a> {
     memory: PhantomData<&'a mut ()>,
 }
 
-impl<'a> Launch<'a> {
+impl<'a> ShimLaunch<'a> {
     /// Returns a launch of one block on 48 cores, in program order.
     pub fn new(name: &'a str) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
 use super::{
-    Compiled, Launch, Mode, Request, SplitMix64, Traced, compare_steps, compile_all,
+    Compiled, Mode, Request, ShimLaunch, SplitMix64, Traced, compare_steps, compile_all,
     run_and_compare, small_geometries, steps, tier,
 };
 use avsg_device::params::{Lifetime, Params};
@@ -53,8 +53,8 @@ impl Emitted {
     pub fn run_and_compare(&self, traced: &Traced, order: (Mode, u64)) -> Result<(), String> {
         let rule = rules(&self.p.lifetime).unwrap_or([0; 256]);
         let name = self.kernels.name("one_request");
-        let launch = Launch::new(&name).mode(order.0, order.1);
-        let run = |launch: Launch<'_>| launch.input(&rule).run(&self.kernels.kernels);
+        let launch = ShimLaunch::new(&name).mode(order.0, order.1);
+        let run = |launch: ShimLaunch<'_>| launch.input(&rule).run(&self.kernels.kernels);
         let peak = run_and_compare(launch, &self.tape, traced, run)?;
         let (fits, planned) = (peak <= self.text.ub_bytes, self.text.ub_bytes);
         fits.then_some(()).ok_or(format!("{peak} bytes of UB are used, but {planned} are planned"))

@@ -4,9 +4,7 @@
 use std::ops::Range;
 use std::ptr::null_mut;
 
-use super::{
-    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, Launch as ShimLaunch, RegionKind, SplitMix64, optional,
-};
+use super::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, RegionKind, ShimLaunch, SplitMix64, optional};
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 

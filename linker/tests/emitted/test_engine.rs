@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use super::{
-    Batch, Compiled, KV_BLOCK_SHIFT, Launch as ShimLaunch, LayerMemory, Outputs, Places,
-    RunFailure, RunOptions, SplitMix64, optional, shim_launch, tiling,
+    Batch, Compiled, KV_BLOCK_SHIFT, LayerMemory, Outputs, Places, RunFailure, RunOptions,
+    ShimLaunch, SplitMix64, optional, shim_launch, tiling,
 };
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{clear_state, learn, state_words, table_words};

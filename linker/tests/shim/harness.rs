@@ -4,7 +4,7 @@
 //! false and prints that the test is skipped.
 
 use avsg_sim::compiler;
-pub use avsg_sim::shim::{CompiledKernels, Launch, Mode, RegionKind, RunFailure};
+pub use avsg_sim::shim::{CompiledKernels, Mode, RegionKind, RunFailure, ShimLaunch};
 
 use super::tier;
 

@@ -1,7 +1,7 @@
 //! The hazard checker finds and names every kind of missing synchronisation. Without the checker,
 //! the missing synchronisation gives wrong data.
 
-use super::harness::{CompiledKernels, Launch, Mode, RunFailure};
+use super::harness::{CompiledKernels, Mode, RunFailure, ShimLaunch};
 
 const N: usize = 1024;
 
@@ -16,7 +16,7 @@ fn run(
     seed: u64,
 ) -> (Result<u32, RunFailure>, Vec<i32>) {
     let (input, mut out) = (input(), vec![0; 2 * N]);
-    let result = Launch::new(name).input(&input).device(&mut out).mode(mode, seed).run(k);
+    let result = ShimLaunch::new(name).input(&input).device(&mut out).mode(mode, seed).run(k);
     (result, out)
 }
 

@@ -1,7 +1,7 @@
 //! Random programs that the hazard checker accepts give the same data in every permitted order, and
 //! the synchronisation that the checker proposes is sufficient and mostly needed.
 
-use super::harness::{CompiledKernels, Launch, Mode, RunFailure};
+use super::harness::{CompiledKernels, Mode, RunFailure, ShimLaunch};
 
 type Instruction = [i32; 4];
 
@@ -16,7 +16,7 @@ fn run(k: &CompiledKernels, program: &[Instruction], mode: Mode, seed: u64) -> R
     let mut code = vec![program.len() as i32, 0, 0, 0];
     code.extend(program.iter().flatten());
     let mut mem: Vec<i32> = (0..1024).map(|i| i * 13 % 509).collect();
-    let result = Launch::new("interpret").input(&code).device(&mut mem).mode(mode, seed).run(k);
+    let result = ShimLaunch::new("interpret").input(&code).device(&mut mem).mode(mode, seed).run(k);
     (result, mem)
 }
 

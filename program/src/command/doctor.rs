@@ -9,7 +9,7 @@ mod event;
 mod exam;
 mod facts;
 mod harness;
-mod kernels;
+mod kernel_checks;
 mod options;
 mod placed;
 mod private;
@@ -27,7 +27,7 @@ use anyhow::Result;
 use serde_json::{Value, to_value};
 
 use super::output::with_origin;
-use check::{Check, Work};
+use check::{Check, CheckKind};
 use harness::Harness;
 pub use options::Options;
 use report::{Line, NoDevice};
@@ -58,8 +58,8 @@ fn find(options: &Options, name: &str, folder: &Path) -> Result<Value> {
     };
     let harness = harness?;
     Ok(to_value(match check.work {
-        Work::Kernel(kernel) => vec![(check.name, kernels::run(&harness, kernel))],
-        Work::Fact(fact) => vec![(check.name, Line::new(fact(&harness)))],
-        Work::Times => times::measure(&harness, check.name),
+        CheckKind::Kernel(kernel) => vec![(check.name, kernel_checks::run(&harness, kernel))],
+        CheckKind::Fact(fact) => vec![(check.name, Line::new(fact(&harness)))],
+        CheckKind::Times => times::measure(&harness, check.name),
     })?)
 }

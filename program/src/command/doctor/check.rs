@@ -15,12 +15,12 @@ pub struct Check {
     pub expected: &'static str,
     /// The kernels that must be right before this check means anything.
     pub needs: &'static [&'static str],
-    pub work: Work,
+    pub work: CheckKind,
 }
 
 /// What a check does.
 #[derive(Clone, Copy)]
-pub enum Work {
+pub enum CheckKind {
     /// Runs a kernel, alone or after those that it needs.
     Kernel(KernelName),
     /// Examines what the documentation leaves open.
@@ -30,7 +30,7 @@ pub enum Work {
 }
 
 const fn kernel(name: &'static str, kernel: KernelName, needs: &'static [&'static str]) -> Check {
-    Check { name, expected: "good", needs, work: Work::Kernel(kernel) }
+    Check { name, expected: "good", needs, work: CheckKind::Kernel(kernel) }
 }
 
 const fn fact(
@@ -38,11 +38,11 @@ const fn fact(
     expected: &'static str,
     find: fn(&Harness) -> Result<Value>,
 ) -> Check {
-    Check { name, expected, needs: &[], work: Work::Fact(find) }
+    Check { name, expected, needs: &[], work: CheckKind::Fact(find) }
 }
 
 const fn times(name: &'static str, needs: &'static [&'static str]) -> Check {
-    Check { name, expected: "", needs, work: Work::Times }
+    Check { name, expected: "", needs, work: CheckKind::Times }
 }
 
 /// All checks. The last one makes a kernel fault.

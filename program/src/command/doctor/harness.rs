@@ -11,10 +11,10 @@ use avsg::device::params::{Lifetime, Params};
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
-use avsg_sim::shim::Kernels;
+use avsg_sim::shim::CompiledKernels;
 
 use super::probe::Probe;
-use super::report::Device;
+use super::report::FoundDevice;
 use super::target::{DeviceKind, Target};
 use crate::output_file;
 
@@ -85,10 +85,10 @@ impl Harness {
         Probe::new(&self.context, &toolchain::object(&self.folder, name), self.timeout)
     }
 
-    pub fn describe(&self) -> Result<Device> {
+    pub fn describe(&self) -> Result<FoundDevice> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;
-        Ok(Device {
+        Ok(FoundDevice {
             device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
             library: acl.name().to_owned(),
             soc: acl.soc_name(),
@@ -147,7 +147,7 @@ pub fn build_learned(target: &Target, chip: &str) -> Result<()> {
     let folder = folder(&params)?;
     if target.simulated() {
         let text = fs::read_to_string(simulated::emit(&params)?)?;
-        return Kernels::compile(&text, &[]).map(drop).map_err(Error::msg);
+        return CompiledKernels::compile(&text, &[]).map(drop).map_err(Error::msg);
     }
     build_kernels(&params, &folder, chip)
 }

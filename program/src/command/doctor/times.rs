@@ -171,7 +171,7 @@ fn ids(k: usize, step: usize, kind: &str) -> Vec<i32> {
 }
 
 fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
     let k = harness.params.k as usize;
     let mut batch = OwnedBatch::uniform(k, 1, 1, engine.pool().rows());
     let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
@@ -212,7 +212,7 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
 }
 
 fn appends(harness: &Harness) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
     let mut batch = OwnedBatch::new(harness.params.k as usize, 0);
     let mut fresh = FreshRows::new(engine.pool().format(), 1);
     let id = engine.pool().rows() as i32 / 2;

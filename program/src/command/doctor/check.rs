@@ -10,13 +10,15 @@ use super::{facts, words};
 
 /// A check.
 pub struct Check {
-    /// The name on the command line, and of the line in the report unless it measures times.
+    /// The name on the command line, and of the line in the report unless it measures several.
     pub name: &'static str,
     /// The value that kernels and host are written for; empty if the value decides only figures.
     pub expected: &'static str,
     /// The kernels that must be right before this check means anything.
     pub needs: &'static [&'static str],
     pub work: Work,
+    /// Whether the kernels copy every function to its callers, in place of calling those with many.
+    pub inlined: bool,
     /// Makes the geometry of the check's engines from the plain one: one token, constant lifetimes, no pages.
     pub vary: fn(Params) -> Params,
 }
@@ -28,12 +30,12 @@ pub enum Work {
     Kernels(&'static [KernelName]),
     /// Examines what the documentation leaves open.
     Fact(fn(&Harness) -> Result<Value>),
-    /// Measures the times of `times::ROWS` that have the name of the check.
+    /// Measures the rows of `times::ROWS` that have the name of the check.
     Times,
 }
 
 const fn plain(name: &'static str, work: Work, needs: &'static [&'static str]) -> Check {
-    Check { name, expected: "", needs, work, vary: |plain| plain }
+    Check { name, expected: "", needs, work, inlined: false, vary: |plain| plain }
 }
 
 const fn kernel(
@@ -62,7 +64,7 @@ const fn times(name: &'static str, needs: &'static [&'static str]) -> Check {
 }
 
 /// All checks. The last one makes a kernel fault.
-pub const CHECKS: [Check; 26] = [
+pub const CHECKS: [Check; 28] = [
     fact("gather_mask_count", "", words::gather_count),
     kernel("avsg_reset", &[Reset], &[]),
     kernel("avsg_plan", &[Plan], &["avsg_reset"]),
@@ -84,10 +86,12 @@ pub const CHECKS: [Check; 26] = [
     fact("hugetlb_registration", "true", facts::hugetlb),
     fact("largest_registration", "", facts::largest),
     Check { needs: &["avsg_step"], ..fact("rewritten_row_seen", "true", facts::rewritten_row) },
+    times("code", &[]),
     times("operations", &[]),
     times("sync", &[]),
     times("launches", &[]),
     times("kernels", &["avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"]),
+    Check { inlined: true, ..times("inlined", &["avsg_plan"]) },
     Check { needs: &["avsg_plan"], ..fact("kernel_fault_code", "507035", facts::fault_code) },
 ];
 

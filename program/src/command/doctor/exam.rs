@@ -100,7 +100,7 @@ pub fn examine(options: &Options) -> Result<Report> {
     }
     eprintln!("building the kernels");
     let (target, plain) = (&options.target, harness::plain(&options.target));
-    let built = harness::build(target, &device.soc, &plain);
+    let built = harness::build(target, &device.soc, &plain, false);
     let built = built.and_then(|folder| {
         harness::build_probes(target, &device.soc, &folder)?;
         Ok(folder)
@@ -112,9 +112,9 @@ pub fn examine(options: &Options) -> Result<Report> {
     for check in CHECKS.iter().filter(|check| options.selects(check)) {
         eprintln!("checking {}", check.name);
         let params = (check.vary)(plain);
-        let folder = match params == plain {
+        let folder = match params == plain && !check.inlined {
             true => Ok(folder.clone()),
-            false => harness::build(target, &device.soc, &params),
+            false => harness::build(target, &device.soc, &params, check.inlined),
         };
         for (name, line) in examined(options, check, folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use avsg::ascend::acl::{Acl, Context, Need, Source};
 use avsg::ascend::{AscendOptions, simulated};
 use avsg::device::params::{Lifetime, Params};
 use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::object::code_bytes;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
 
@@ -28,6 +29,9 @@ pub const TIMES: Probes = Probes("avsg_probes_times");
 /// The files of probes with their texts, each behind the text that they share.
 const PROBE_FILES: [(Probes, &str); 2] =
     [(BEHAVIOUR, include_str!("probes/behaviour.cpp")), (TIMES, include_str!("probes/times.cpp"))];
+
+/// The name of the file with all kernels for the simulator.
+const TOGETHER: &str = "avsg_kernels.cpp";
 
 /// The bytes of a row in the checks.
 pub const ROW: usize = 1152;
@@ -65,10 +69,19 @@ impl Harness {
         })
     }
 
-    /// Returns the options of an engine with the kernels of the folder. On the simulator an engine emits its own.
+    /// Returns the options of an engine with the kernels of the folder.
     pub fn engine_options(&self) -> AscendOptions {
-        let options = AscendOptions::new(self.context.clone());
-        if self.simulated { options } else { options.with_kernels(self.folder.clone()) }
+        let kernels = if self.simulated { self.folder.join(TOGETHER) } else { self.folder.clone() };
+        AscendOptions::new(self.context.clone()).with_kernels(kernels)
+    }
+
+    /// Returns the bytes of a kernel's code: all functions of its object.
+    pub fn code_bytes(&self, kernel: &str) -> Result<usize> {
+        if self.simulated {
+            bail!("the simulator's kernels are code of this machine");
+        }
+        let object = toolchain::object(&self.folder, kernel);
+        code_bytes(&fs::read(&object)?).context("the object has no table of symbols")
     }
 
     /// Loads a file of probes.
@@ -113,16 +126,24 @@ pub fn plain(target: &Target) -> Params {
 }
 
 /// Writes the kernels of a geometry into a folder, builds them for a chip or for the simulator, and returns the
-/// folder.
-pub fn build(target: &Target, chip: &str, params: &Params) -> Result<PathBuf> {
+/// folder. Their functions may be `inlined`.
+pub fn build(target: &Target, chip: &str, params: &Params, inlined: bool) -> Result<PathBuf> {
     avsg::geometry::check(params)?;
-    let together = simulated::emit(params)?;
-    let folder = together.parent().unwrap_or(&together).to_owned();
+    let mut file = simulated::emit(params)?;
+    let mut kernels = ascendc(params, Abi::Direct)?;
+    if inlined {
+        let inline = |text: &str| format!("#define AVSG_NOINLINE __aicore__ inline\n{text}");
+        let text = inline(&fs::read_to_string(&file)?);
+        file = file.with_file_name("inlined").join(TOGETHER);
+        fs::create_dir_all(file.with_file_name(""))?;
+        output_file::write(&file, text.as_bytes())?;
+        kernels.kernels.iter_mut().for_each(|kernel| kernel.text = inline(&kernel.text));
+    }
+    let folder = file.with_file_name("");
     if target.simulated() {
-        simulated::compile(&[&together])?;
+        simulated::compile(&[&file])?;
         return Ok(folder);
     }
-    let kernels = ascendc(params, Abi::Direct)?;
     kernels.write(&folder)?;
     let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
     Toolchain::find()?.build(&folder, &names, built_for(chip))?;

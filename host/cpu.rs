@@ -4,14 +4,12 @@ mod choose;
 mod cold;
 mod cores;
 mod device;
-mod launch;
 pub mod machine;
 mod records_copy;
 mod records_read;
 mod slots_copy;
 pub mod standalone_table;
 mod threads;
-mod transfer;
 mod wait;
 pub mod worker_pool;
 

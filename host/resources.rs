@@ -57,7 +57,7 @@ pub struct Config {
     pub buffer: Option<CallerBuffer>,
     /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
     /// states: this number plus state * S + slot, or the place that the caller's table of blocks gives it.
-    /// The slots of miss lists do not change.
+    /// Miss lists keep slots within the state, which Stage Two reads.
     pub slot_base: Option<i32>,
     /// The caller's allocator for tables, slots and working memory, and for the plans of the engine;
     /// `None` for the system's and the device's.

@@ -4,15 +4,15 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
+use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::params::{Lifetime, Params};
+use avsg_device::stage_two::for_each_range;
 
 use super::cores::{Cores, Outputs, worker_words};
-use super::launch;
 use super::machine::Machine;
 use super::records_read::{self, RecordsReader};
 use super::slots_copy::SlotsCopy;
-use super::transfer::Transfer;
-use super::worker_pool::{Stage, WorkerPool};
+use super::worker_pool::{Stage, WorkerPool, copy_nanoseconds, expected_misses, match_nanoseconds};
 use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::call::HostCall;
@@ -131,8 +131,8 @@ impl Device for Cpu {
             self.broken = matches!(done, Err(Error::Broken { .. }));
             return done.map(|()| None);
         }
-        let rows = planned.map_or(plan.misses, launch::expected_misses) * call.layers.len();
-        let copy = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let rows = planned.map_or(plan.misses, expected_misses) * call.layers.len();
+        let copy = copy_nanoseconds(rows, resources.pool.format().bytes());
         let (outputs, cores) = (Outputs::of(plan), &self.cores);
         let transfer = Transfer { resources, copier: cores.copier, out: &outputs, call };
         let copies = transfer.pieces() > 0;
@@ -150,7 +150,7 @@ impl Device for Cpu {
         let two = Stage { pieces: transfer.pieces(), run: &|piece, _| transfer.run(piece) };
         let one = one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run });
         let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
-        let nanoseconds = planned.map_or(0, launch::match_nanoseconds) + copy;
+        let nanoseconds = planned.map_or(0, match_nanoseconds) + copy;
         let launched = self.workers.launch_with([one, copies.then_some(two)], last, nanoseconds);
         self.broken = matches!(launched, Err(Error::Broken { .. }));
         let plan_time = launched?;
@@ -178,7 +178,7 @@ impl Device for Cpu {
             }
         };
         let rows = call.tokens * pieces;
-        let time = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let time = copy_nanoseconds(rows, resources.pool.format().bytes());
         self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
         failed.into_inner().map_or(Ok(()), Err)
     }
@@ -229,5 +229,55 @@ impl Device for Cpu {
     fn cpu(&self) -> Option<CpuChoices> {
         let Cores { machine, copier, .. } = self.cores;
         Some(CpuChoices { machine: machine.name(), threads: self.workers.threads(), copier })
+    }
+}
+
+/// One launch of Stage Two. Its pieces are the shares of the cores in each layer.
+struct Transfer<'a> {
+    resources: &'a Resources,
+    copier: Copier,
+    out: &'a Outputs<'a>,
+    call: &'a HostCall<'a>,
+}
+
+impl Transfer<'_> {
+    /// Returns the number of pieces.
+    fn pieces(&self) -> usize {
+        self.call.layers.len() * self.resources.config.cores
+    }
+
+    /// Copies the share of one core in one layer.
+    fn run(&self, piece: usize) {
+        let (resources, out) = (self.resources, self.out);
+        let cores = resources.config.cores;
+        let (index, core) = (piece / cores, piece % cores);
+        let (layer, fresh_rows) = (self.call.layers[index], self.call.fresh_of(index));
+        let misses = |request| out.misses(request, ROW).len();
+        for_each_range(core, cores, out.requests, misses, |request, range| {
+            let slots = &out.misses(request, SLOT)[range.clone()];
+            let rows = &out.misses(request, ROW)[range];
+            let (first, state) = (out.cu_q[request] as usize, out.state[request] as usize);
+            for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
+                let to = resources.buffer.checked_view(state, layer, i);
+                let from = resources.pool.checked_view(layer, i);
+                let source = |n: usize| match rows[n] {
+                    row @ 0.. => from.ptr(row as usize),
+                    fresh => {
+                        let at = (first + !fresh as usize) * segment.stride;
+                        // `check::call` has checked that the slice holds a row of every token.
+                        fresh_rows.map_or(core::ptr::null(), |f| f[i][at..].as_ptr())
+                    }
+                };
+                // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
+                // S. A slot is in one miss of one request, so destinations are distinct. Pool,
+                // buffer and fresh rows do not overlap, and no other thread or process writes these
+                // rows (module `pool`).
+                unsafe {
+                    self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
+                        to.ptr(slots[n] as usize)
+                    });
+                }
+            }
+        });
     }
 }

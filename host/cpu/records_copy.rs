@@ -5,8 +5,7 @@ use std::ops::Range;
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
-use super::launch;
-use super::worker_pool::{Stage, WorkerPool};
+use super::worker_pool::{Stage, WorkerPool, copy_nanoseconds};
 use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::disk::Store;
@@ -116,7 +115,7 @@ impl<'a> RecordsCopy<'a> {
         };
         let row_bytes = self.resources.pool.format().bytes();
         let rows = self.plan.misses * self.call.layers.len();
-        let nanoseconds = launch::copy_nanoseconds(rows, row_bytes);
+        let nanoseconds = copy_nanoseconds(rows, row_bytes);
         workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
         Ok(())
     }

@@ -5,10 +5,10 @@ use std::time::Instant;
 use avsg_device::memory::clear_state;
 
 use super::{Batch, Engine, Fresh, check};
-use crate::call::{Call, HostCall, Work};
+use crate::call::{Call, HostCall, Work, named};
 use crate::plan::{Failure, Plan};
 use crate::resources::Resources;
-use crate::{Error, Result};
+use crate::{Error, Result, rows};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
@@ -21,9 +21,7 @@ impl Engine {
     /// which a newer plan of a state came after; nothing is changed then. If an Ascend call fails, the next
     /// plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.start_plan(Some(batch), plan, &[])?;
-        self.run_plan(&Call::of(Work::Plan, *batch, batch.tokens()), plan)
+        self.run_planning(Call::of(Work::Plan, *batch, 0), plan)
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
@@ -68,13 +66,10 @@ impl Engine {
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
-        let (batch, fresh) = (
-            Batch { indexer: plan.indexer, ..Batch::default() },
-            fresh.map(|fresh| fresh.segments),
-        );
+        let batch = Batch { indexer: plan.indexer, ..Batch::default() };
+        let fresh = fresh.map(|fresh| fresh.segments);
         let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
-        check::call(&self.resources, &call, plan.fresh)?;
-        check::blocks(&self.resources, &plan.state[..plan.requests])?;
+        let call = self.check(call, Some(plan))?;
         self.order.leave_out_lost(plan);
         self.order.check(plan, layers, &self.resources.config.indexers)?;
         if layers.is_empty() {
@@ -96,20 +91,100 @@ impl Engine {
         layer: usize,
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        let (plan_only, fresh) =
-            (Call::of(Work::Plan, *batch, batch.tokens()), fresh.map(|fresh| fresh.segments));
-        let call = Call { work: Work::Step, layers: &[layer], fresh, ..plan_only };
-        check::call(&self.resources, &call, may_need_fresh)?;
-        self.start_plan(Some(batch), plan, call.layers)?;
-        if !self.device.steps_in_one_launch() {
-            self.run_plan(&plan_only, plan)?;
+        let fresh = fresh.map(|fresh| fresh.segments);
+        let call = Call { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
+        self.run_planning(call, plan)
+    }
+
+    /// Checks a call and returns the form that the device takes.
+    pub(super) fn check<'a>(
+        &mut self,
+        call: HostCall<'a>,
+        plan: Option<&Plan>,
+    ) -> Result<HostCall<'a>> {
+        let call = check::call(&self.resources, &mut self.named, call, plan)?;
+        self.device.check(&self.resources, &call)?;
+        Ok(call)
+    }
+
+    /// Checks and runs a plan or a step.
+    fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
+        let call = self.check(call, Some(plan))?;
+        self.start_plan(Some(&call.batch), plan, call.layers)?;
+        if call.work == Work::Step && !self.device.steps_in_one_launch() {
+            self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
             return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
         }
         self.run_plan(&call, plan)?;
-        self.transferred(plan, call.layers);
+        if call.work == Work::Step {
+            self.transferred(plan, call.layers);
+        }
         Ok(())
+    }
+
+    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
+    pub(super) fn start(&mut self) -> Result<()> {
+        self.begin();
+        self.discard_dropped()
+    }
+
+    /// Starts a call that uses the table of an indexer and a state, and returns the number of the table.
+    pub(super) fn start_on(&mut self, indexer: usize, state: usize) -> Result<usize> {
+        self.resources.check_process()?;
+        let config = &self.resources.config;
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        let table = config.table(indexer, state);
+        self.start()?;
+        Ok(table)
+    }
+
+    /// Starts the bookkeeping of a call. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
+    /// whether it does.
+    pub(super) fn begin(&mut self) -> bool {
+        let cold = self.order.begin(self.device.epoch());
+        if cold {
+            self.counters.emptied(0..self.resources.config.tables());
+        }
+        cold
+    }
+
+    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
+    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    pub(super) fn start_plan(
+        &mut self,
+        batch: Option<&Batch<'_>>,
+        plan: &mut Plan,
+        layers: &[usize],
+    ) -> Result<()> {
+        self.start()?;
+        let unheld = plan.unheld();
+        self.named.fill(false);
+        if unheld {
+            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
+                for (request, state) in named(batch.state) {
+                    let generation = batch.generation[request];
+                    self.named[state] = self.order.empties(batch.indexer, state, generation);
+                }
+            }
+            self.order.leave_out_lost(plan);
+            self.order.check_last(plan, Some(&self.named))?;
+        }
+        if let Some(batch) = batch {
+            let indexers = &self.resources.config.indexers;
+            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+            self.order.check_next(batch, layers, indexers, gone)?;
+        }
+        if !unheld {
+            return Ok(());
+        }
+        // What is emptied anyway needs no discard.
+        for state in &mut plan.state[..plan.requests] {
+            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
+                *state = -1;
+            }
+        }
+        self.give_up(plan)
     }
 
     /// Runs a plan or a step.
@@ -140,9 +215,9 @@ impl Engine {
         for failure in plan.failures() {
             if self.order.lose(plan, failure) {
                 let state = plan.state[failure.request] as usize;
-                self.counters.emptied_table(plan.indexer, state);
-                let (config, indexer) = (&self.resources.config, plan.indexer);
-                let table = config.table(indexer, state);
+                let config = &self.resources.config;
+                let table = config.table(plan.indexer, state);
+                self.counters.emptied(table..table + 1);
                 self.device.edit_table(&self.resources, table, &mut |words| {
                     clear_state(&config.params, words);
                     true
@@ -153,16 +228,6 @@ impl Engine {
             "write the rows again that the plan's failures name, and plan these requests again";
         let (requests, place) = (plan.failures().count(), String::new());
         Err(Error::LostRows { requests, layer, row, place, remedy })
-    }
-
-    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
-    /// whether it does.
-    pub(super) fn begin(&mut self) -> bool {
-        let cold = self.order.begin(self.device.epoch());
-        if cold {
-            self.counters.emptied();
-        }
-        cold
     }
 
     /// Notes that layers hold the rows of a plan.
@@ -208,10 +273,9 @@ impl Engine {
         layers: &[usize],
         fresh: &Fresh<'_>,
     ) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         let fresh = Some(fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, batch.tokens()) };
-        check::call(&self.resources, &call, true)?;
+        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, 0) };
+        let call = self.check(call, None)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {
             return Ok(());

@@ -7,7 +7,6 @@ mod declare;
 mod functions;
 mod geometry;
 pub mod kernels;
-mod launch;
 mod learn;
 pub mod limits;
 mod live;
@@ -23,6 +22,7 @@ pub mod soc;
 pub(crate) mod stage_one;
 mod sync;
 mod table;
+mod tiling;
 pub mod toolchain;
 pub mod ub;
 

@@ -68,7 +68,7 @@ pub struct avsg_plan_arrays {
     pub miss_position: *const i32,
     /// The id of each miss.
     pub miss_id: *const i32,
-    /// The slot of its state that each miss got.
+    /// The slot of each miss within its state, also with `global_slots`.
     pub miss_slot: *const i32,
     /// The pool's row of each miss, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,

@@ -7,8 +7,8 @@ use std::{fs, thread};
 
 use crate::compile::{compile, store_source};
 use crate::fault::{Outcome, invalid};
-use crate::kernel::{Kernel, KernelFault};
-use crate::shim::{Kernels, Kind, Launch, Mode};
+use crate::kernel::{ClosureKernel, KernelFault};
+use crate::shim::{CompiledKernels, Launch, Mode, RegionKind};
 
 /// Contents of a kernel file that selects the closures registered in the session.
 pub(crate) const CLOSURE_FILE: &[u8] = b"avsg-sim: kernels of the session\n";
@@ -16,7 +16,7 @@ pub(crate) const CLOSURE_FILE: &[u8] = b"avsg-sim: kernels of the session\n";
 /// The code of a kernel.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
-    Closure(Kernel),
+    Closure(ClosureKernel),
     /// A kernel of a library, and whether its blocks wait for each other.
     Shim(Arc<Shim>, bool),
 }
@@ -106,7 +106,7 @@ pub fn compile_ahead(texts: &[impl AsRef<[u8]> + Sync]) {
 /// A library of kernels, and the text that was compiled; it is empty if the library was given.
 #[derive(Debug)]
 pub(crate) struct Shim {
-    kernels: Kernels,
+    kernels: CompiledKernels,
     text: String,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct LaunchConfig<'a> {
 impl Shim {
     fn load(library: &Path, source: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(source).unwrap_or_default();
-        Ok(Self { kernels: Kernels::load(library)?, text })
+        Ok(Self { kernels: CompiledKernels::load(library)?, text })
     }
 
     /// Returns a kernel of the library; `None` if there is none of that name.
@@ -147,7 +147,11 @@ impl Shim {
         let launch = launch.mode(mode, config.seed).fault(config.fault_block);
         let launch = args.iter().fold(launch, |launch, &arg| launch.raw(arg as *mut c_void));
         let launch = regions.iter().fold(launch, |launch, &(at, len, host)| {
-            launch.register(at as *mut c_void, len, if host { Kind::Host } else { Kind::Device })
+            launch.register(
+                at as *mut c_void,
+                len,
+                if host { RegionKind::Host } else { RegionKind::Device },
+            )
         });
         launch.run(&self.kernels).map(drop).map_err(|failure| match failure.code {
             3 => KernelFault::Hang(failure.text),

@@ -9,10 +9,10 @@ use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 use avsg_device::vector_core::VectorCore;
 
-use super::launch::tiling;
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::names::camel;
 use super::stage_one::StageOneText;
+use super::tiling::tiling;
 use super::{learn, request};
 
 /// The interface through which a kernel is launched.

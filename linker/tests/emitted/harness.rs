@@ -1,6 +1,6 @@
 //! Small geometries, texts and orders for the tests of emitted kernels.
 
-use super::{Failure, Launch, Mode};
+use super::{Launch, Mode, RunFailure};
 use avsg_device::params::Params;
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
@@ -39,6 +39,6 @@ pub fn shim_launch(name: &str, options: RunOptions) -> Launch<'_> {
 }
 
 /// Returns the failure of a run that broke no rule and gave wrong data.
-pub fn differs(what: &str) -> Failure {
-    Failure { code: 0, text: format!("{what} differs") }
+pub fn differs(what: &str) -> RunFailure {
+    RunFailure { code: 0, text: format!("{what} differs") }
 }

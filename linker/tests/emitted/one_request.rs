@@ -1,6 +1,6 @@
 //! Steps of a kernel `one_request`, whose results are compared with those of a tape.
 
-use super::{Failure, Launch, Mode, Request, StepState, Traced};
+use super::{Launch, Mode, Request, RunFailure, StepState, Traced};
 use avsg_device::params::Params;
 use avsg_device::request::summary;
 use avsg_linker::tape::Tape;
@@ -11,7 +11,7 @@ pub fn run_and_compare<T>(
     launch: Launch<'_>,
     tape: &Tape,
     Traced { step, before, want }: &Traced,
-    run: impl FnOnce(Launch<'_>) -> Result<T, Failure>,
+    run: impl FnOnce(Launch<'_>) -> Result<T, RunFailure>,
 ) -> Result<T, String> {
     let (mut got, mut want) = (before.clone(), want.clone());
     got.fill_outputs(step);

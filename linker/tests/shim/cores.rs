@@ -1,9 +1,13 @@
 //! Kernels on several cores: the barrier, races, waves, and launches that fail.
 
-use super::harness::{Failure, Kernels, Launch, Mode};
+use super::harness::{CompiledKernels, Launch, Mode, RunFailure};
 
 /// Runs a kernel and returns its result and its output.
-fn run(k: &Kernels, launch: Launch<'_>, input: &[i32]) -> (Result<u32, Failure>, Vec<i32>) {
+fn run(
+    k: &CompiledKernels,
+    launch: Launch<'_>,
+    input: &[i32],
+) -> (Result<u32, RunFailure>, Vec<i32>) {
     let mut out = vec![1; 4096];
     (launch.input(input).device(&mut out).run(k), out)
 }

@@ -1,7 +1,7 @@
 //! Every instruction of the shim gives the numbers that Rust computes.
 
 use super::half::{nearest, pack, unpack, value};
-use super::harness::{Kernels, Launch, Mode};
+use super::harness::{CompiledKernels, Launch, Mode};
 
 const N: usize = 2048;
 
@@ -41,7 +41,7 @@ fn bits(x: f32) -> i32 {
 }
 
 /// Runs a kernel in every mode and compares each word of the output.
-fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize) -> i32) {
+fn check(k: &CompiledKernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize) -> i32) {
     for (mode, seed) in [(Mode::InOrder, 1), (Mode::Adversarial, 2), (Mode::Unchecked, 3)] {
         let mut out = vec![0; N];
         let result = Launch::new(name).input(a).input(b).device(&mut out).mode(mode, seed).run(k);

@@ -1,7 +1,7 @@
 //! The shim refuses kernels that the device would run with wrong results, and kernels that break
 //! the rules on operands, data, conversions, DMA and events.
 
-use super::harness::{Kind, Launch, Mode, compile_errors, has_cpp_compiler};
+use super::harness::{Launch, Mode, RegionKind, compile_errors, has_cpp_compiler};
 
 /// Returns the name of each kernel of a text that must fail, the rule that its failure names and a part of the message, which
 /// are the arguments of a macro.
@@ -90,7 +90,7 @@ fn unregistered_memory_is_out_of_range() {
     // The same kernel may access registered host memory.
     let mut out = vec![0; 4096];
     let at = foreign.as_mut_ptr().cast();
-    let launch = Launch::new("unregistered").region(&mut foreign, Kind::Host).raw(at);
+    let launch = Launch::new("unregistered").region(&mut foreign, RegionKind::Host).raw(at);
     launch.device(&mut out).run(&k).expect("registered");
 }
 

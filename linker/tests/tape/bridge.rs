@@ -10,7 +10,7 @@ use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::object::check_type;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
-use avsg_linker::bridge::{Error, FILE, embed, geometries};
+use avsg_linker::bridge::{EmbedError, FILE, embed, geometries};
 
 use crate::scratch::{STAND_IN, has, scratch, write_cann, write_program};
 
@@ -78,7 +78,7 @@ fn what_cannot_be_compiled_is_embedded_as_text_if_objects_are_not_required() {
     assert!(warning.contains(&refused.to_string()) && warning.contains("error: no"), "{warning}");
     assert_eq!(texts(), 1, "the other geometries have objects");
     let error = embed(&out, refuses(), true).unwrap_err();
-    assert!(matches!(error, Error::Cann(toolchain::Error::Failed(_))), "{error}");
+    assert!(matches!(error, EmbedError::Cann(toolchain::Error::Failed(_))), "{error}");
     assert!(error.to_string().contains("error: no"), "{error}");
 }
 

@@ -9,7 +9,7 @@ mod event;
 mod exam;
 mod facts;
 mod harness;
-mod kernels;
+mod kernel_checks;
 mod options;
 mod placed;
 mod private;
@@ -27,7 +27,7 @@ use anyhow::Result;
 use serde_json::{Value, to_value};
 
 use super::output::with_origin;
-use check::{Check, Work};
+use check::{Check, CheckKind};
 use harness::Harness;
 pub use options::Options;
 use report::{Line, NoDevice};
@@ -59,8 +59,8 @@ fn find(options: &Options, name: &str, folder: &Path) -> Result<Value> {
     };
     let harness = harness?;
     Ok(to_value(match check.work {
-        Work::Kernels(kernels) => vec![(check.name, kernels::run(&harness, kernels))],
-        Work::Fact(fact) => vec![(check.name, Line::new(fact(&harness)))],
-        Work::Times => times::measure(&harness, check.name),
+        CheckKind::Kernels(kernels) => vec![(check.name, kernel_checks::run(&harness, kernels))],
+        CheckKind::Fact(fact) => vec![(check.name, Line::new(fact(&harness)))],
+        CheckKind::Times => times::measure(&harness, check.name),
     })?)
 }

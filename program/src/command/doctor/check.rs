@@ -16,7 +16,7 @@ pub struct Check {
     pub expected: &'static str,
     /// The kernels that must be right before this check means anything.
     pub needs: &'static [&'static str],
-    pub work: Work,
+    pub work: CheckKind,
     /// Whether the kernels copy every function to its callers, in place of calling those with many.
     pub inlined: bool,
     /// Makes the geometry of the check's engines from the plain one: one token, constant lifetimes, no pages.
@@ -25,7 +25,7 @@ pub struct Check {
 
 /// What a check does.
 #[derive(Clone, Copy)]
-pub enum Work {
+pub enum CheckKind {
     /// Runs each of these kernels, alone or after those that it needs.
     Kernels(&'static [KernelName]),
     /// Examines what the documentation leaves open.
@@ -34,7 +34,7 @@ pub enum Work {
     Times,
 }
 
-const fn plain(name: &'static str, work: Work, needs: &'static [&'static str]) -> Check {
+const fn plain(name: &'static str, work: CheckKind, needs: &'static [&'static str]) -> Check {
     Check { name, expected: "", needs, work, inlined: false, vary: |plain| plain }
 }
 
@@ -43,7 +43,7 @@ const fn kernel(
     kernels: &'static [KernelName],
     needs: &'static [&'static str],
 ) -> Check {
-    Check { expected: "good", ..plain(name, Work::Kernels(kernels), needs) }
+    Check { expected: "good", ..plain(name, CheckKind::Kernels(kernels), needs) }
 }
 
 /// Returns the check of all kernels in another geometry than the plain one.
@@ -56,11 +56,11 @@ const fn fact(
     expected: &'static str,
     find: fn(&Harness) -> Result<Value>,
 ) -> Check {
-    Check { expected, ..plain(name, Work::Fact(find), &[]) }
+    Check { expected, ..plain(name, CheckKind::Fact(find), &[]) }
 }
 
 const fn times(name: &'static str, needs: &'static [&'static str]) -> Check {
-    plain(name, Work::Times, needs)
+    plain(name, CheckKind::Times, needs)
 }
 
 /// All checks. The last one makes a kernel fault.

@@ -13,9 +13,9 @@ use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{CHECKS, Check, Work};
+use super::check::{CHECKS, Check, CheckKind};
 use super::options::Options;
-use super::report::{Device, Line, NoDevice, Report, Toolkit};
+use super::report::{FoundDevice, Line, NoDevice, Report, Toolkit};
 use super::times::ROWS;
 use super::{harness, watch};
 
@@ -85,7 +85,7 @@ pub fn examine(options: &Options) -> Result<Report> {
         device: None,
         lines: Vec::new(),
     };
-    type Described = std::result::Result<Device, NoDevice>;
+    type Described = std::result::Result<FoundDevice, NoDevice>;
     match watched::<Described>(options, "device", Path::new(""))? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err(NoDevice { reason, no_runtime })) => {
@@ -147,9 +147,9 @@ fn examined(
     };
     let without = |name: &str, value: Value| (name.to_owned(), Line::bad(value, reason.clone()));
     Ok(match check.work {
-        Work::Kernels(_) => vec![without(check.name, status.into())],
-        Work::Fact(_) => vec![without(check.name, Value::Null)],
-        Work::Times => {
+        CheckKind::Kernels(_) => vec![without(check.name, status.into())],
+        CheckKind::Fact(_) => vec![without(check.name, Value::Null)],
+        CheckKind::Times => {
             let rows = ROWS.iter().filter(|row| row.check == check.name);
             rows.map(|row| without(row.name, Value::Null)).collect()
         }

@@ -6,13 +6,13 @@ use avsg::ascend::RegisteredPool;
 use avsg::engine::{DeviceArray, DeviceBatch};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::{check_row, fill_row};
-use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::content::{check_row, fill_row};
+use avsg_measure::device_arrays::DeviceArrays;
 use serde_json::Value;
 
 use super::harness::{Harness, ROW, TIMES};
-use super::kernels::engine;
+use super::kernel_checks::engine;
 use super::watch::progress;
 
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {

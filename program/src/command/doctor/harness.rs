@@ -15,7 +15,7 @@ use avsg_linker::ascend::{ascendc, soc};
 
 use super::options::Options;
 use super::probe::Probe;
-use super::report::Device;
+use super::report::FoundDevice;
 use super::target::{DeviceKind, Target};
 use crate::output_file;
 
@@ -99,10 +99,10 @@ impl Harness {
         Probe::new(&self.context, &toolchain::object(&self.folder, name), self.timeout)
     }
 
-    pub fn describe(&self) -> Result<Device> {
+    pub fn describe(&self) -> Result<FoundDevice> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;
-        Ok(Device {
+        Ok(FoundDevice {
             device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
             library: acl.name().to_owned(),
             soc: acl.soc_name(),

@@ -9,20 +9,20 @@ use avsg::ascend::acl::DeviceMemory;
 use avsg::engine::DeviceFresh;
 use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::device_arrays::DeviceArrays;
-use avsg_testkit::fresh::FreshRows;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::device_arrays::DeviceArrays;
+use avsg_measure::fresh::FreshRows;
 use serde_json::{Value, json};
 
 use super::harness::{Harness, ROW, TIMES};
-use super::kernels::engine;
-use super::probe::Launch;
+use super::kernel_checks::engine;
+use super::probe::ProbeLaunch;
 use super::report::Line;
 use super::watch::progress;
 
 /// What a row repeats.
 #[derive(Clone, Copy, Debug)]
-enum Work {
+enum Timed {
     /// A probe: its kernel, the depth and the bytes of its setting.
     Probe(&'static CStr, i32, i32),
     /// A probe that reads host rows, so many before it waits.
@@ -34,7 +34,7 @@ enum Work {
     /// The code of a kernel, which is not run.
     Code(&'static str),
 }
-use Work::{Code, HostRows, Kernel, Launch as Launches, Probe as Run};
+use Timed::{Code, HostRows, Kernel, Launch as Launches, Probe as Run};
 
 /// A time or a size in the report.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +45,14 @@ pub struct Row {
     pub check: &'static str,
     /// Whether all cores do it at once, or one core alone.
     all_cores: bool,
-    work: Work,
+    work: Timed,
 }
 
-const fn one(name: &'static str, check: &'static str, work: Work) -> Row {
+const fn one(name: &'static str, check: &'static str, work: Timed) -> Row {
     Row { name, check, all_cores: false, work }
 }
 
-const fn all(name: &'static str, check: &'static str, work: Work) -> Row {
+const fn all(name: &'static str, check: &'static str, work: Timed) -> Row {
     Row { all_cores: true, ..one(name, check, work) }
 }
 
@@ -132,7 +132,7 @@ fn samples(harness: &Harness, row: &Row) -> Result<Vec<f64>> {
     let (fewest, most, launches, samples) =
         if harness.simulated { (1, 3, 3, 1) } else { (100, 2100, 101, 5) };
     if let Launches = row.work {
-        let launch = Launch { name: c"avsg_probe_empty", from: 0, setting: [0; 4], blocks };
+        let launch = ProbeLaunch { name: c"avsg_probe_empty", from: 0, setting: [0; 4], blocks };
         let [few, many] = [1, launches].map(|times| probe.capture(&launch, times));
         let (few, many) = (few?, many?);
         let us = |_| Ok((probe.replay(&many)? - probe.replay(&few)?) / (launches - 1) as f64);
@@ -149,7 +149,7 @@ fn samples(harness: &Harness, row: &Row) -> Result<Vec<f64>> {
         }
     };
     let [depth, bytes, rows] = setting;
-    let run = |n| probe.run(&Launch { name, from, setting: [n, depth, bytes, rows], blocks });
+    let run = |n| probe.run(&ProbeLaunch { name, from, setting: [n, depth, bytes, rows], blocks });
     // The first launch of a kernel loads its code.
     run(fewest)?;
     let us = |_| Ok((run(most)? - run(fewest)?) / f64::from(most - fewest));

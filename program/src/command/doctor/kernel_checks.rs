@@ -8,13 +8,12 @@ use avsg::device::kernels::KernelName;
 use avsg::device::learned::START;
 use avsg::device::params::{Lifetime, Params};
 use avsg::engine::{Config, Engine, Fresh, MachineChoice};
-use avsg::plan::Plan;
+use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::step_result::StepResult;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::content::fill_row;
+use avsg_measure::fresh::FreshRows;
 
 use super::harness::{Harness, ROW};
 use super::placed::Placed;
@@ -122,11 +121,17 @@ impl Pair {
 
     /// Compares the results and the tables of both engines after a step.
     fn compare(&mut self, batch: &OwnedBatch) -> Result<()> {
-        let [device, cpu] =
-            self.plans.each_ref().map(|plan| StepResult::from_plan(plan, &batch.cu_q));
-        first_difference("slot", &device.slots, &cpu.slots)?;
-        first_difference("number of valid ids", &device.valid, &cpu.valid)?;
-        if device != cpu {
+        let [device, cpu] = &self.plans;
+        for row in 0..batch.rows() {
+            first_difference("slot", device.slots(row), cpu.slots(row))?;
+        }
+        first_difference("number of valid ids", device.valid(), cpu.valid())?;
+        let lists = |plan: &Plan, state| {
+            let Misses { position, id, slot, row } = plan.misses(state);
+            [position, id, slot, row, &[plan.status(state), plan.token_misses(state, 0) as i32]]
+                .concat()
+        };
+        if (0..STATES).any(|state| lists(device, state) != lists(cpu, state)) {
             return Err(Differs("the miss lists differ from the CPU's".into()).into());
         }
         self.compare_tables()

@@ -12,6 +12,7 @@ pub mod limits;
 mod live;
 mod lower;
 mod names;
+pub mod object;
 mod one_file;
 pub mod opp;
 mod print;

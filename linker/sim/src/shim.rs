@@ -186,8 +186,8 @@ impl<'a> ShimLaunch<'a> {
         self.register(at, size_of_val(memory), RegionKind::ReadOnly).raw(at)
     }
 
-    /// Passes an address that is null or not registered as the next argument. The shim refuses
-    /// every access to it through a tensor.
+    /// Passes an address as the next argument. The shim refuses every access through a tensor to
+    /// memory that is not registered.
     #[must_use]
     pub fn raw(mut self, at: *mut c_void) -> Self {
         self.args.push(at);

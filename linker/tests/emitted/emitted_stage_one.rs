@@ -124,6 +124,18 @@ fn every_kind_of_geometry_matches_the_tape() {
     compare(extreme, &mut SplitMix64(7), 6);
 }
 
+/// The shim refuses what CANN's check of a Gather's parameters refuses. Here one Gather maps 4096 lifetimes.
+#[test]
+fn the_sources_of_gathers_are_as_long_as_cann_demands() {
+    let p = Params { spread: 2, retries: 7, ..Params::wide(512, 4, 4096) };
+    let text = stage_one(&p).expect("the geometry fits");
+    assert!(text.ops.contains("MAP_TILE = 4096;"), "{}", text.ops);
+    let Some(all) = emit_all(vec![(p, record_stage_one(&p).unwrap(), text)], |text| text) else {
+        return;
+    };
+    compare(&all, &mut SplitMix64(3), 3);
+}
+
 /// A vector core compares at least 128 halves; a compare of 64 would leave bits undefined. A table must fit the unified
 /// buffer.
 #[test]

@@ -19,7 +19,7 @@ fn wrong_kernels_are_refused() {
     let Some(k) = kernels!("wrong.cpp") else { return };
     let input: Vec<i32> = (0..4096).map(|i| i % 100 + 17).collect();
     let refused = refused_kernels(include_str!("wrong.cpp"));
-    assert_eq!(refused.len(), 57);
+    assert_eq!(refused.len(), 58);
     for mode in [Mode::InOrder, Mode::Adversarial] {
         for &[name, rule, piece] in &refused {
             let mut out = vec![0; 4096];

@@ -1,16 +1,18 @@
 //! The kernels, each alone: the same steps on the device and on the CPU must give the same words
-//! and bytes.
+//! and bytes, in each geometry of the checks.
 
 use anyhow::{Context as _, Result};
 use avsg::Error;
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::kernels::KernelName;
+use avsg::device::learned::START;
+use avsg::device::params::{Lifetime, Params};
 use avsg::engine::{Config, Engine, Fresh, MachineChoice};
 use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_measure::batch::OwnedBatch;
-use avsg_measure::content::{check_row, fill_row};
+use avsg_measure::content::fill_row;
 use avsg_measure::fresh::FreshRows;
 
 use super::harness::{Harness, ROW};
@@ -19,23 +21,25 @@ use super::report::Line;
 use super::watch::progress;
 
 const STATES: usize = 2;
-const STEPS: usize = 3;
 
 /// Results of the device that differ from the CPU's.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Differs(String);
 
-/// Returns how a kernel behaved: `good`; `wrong` if its results are not the CPU's; `faulted` if it raised an exception;
-/// `hung` if it did not end; `not_run` if something else failed before it.
-pub fn run(harness: &Harness, kernel: KernelName) -> Line {
-    let done = match kernel {
-        KernelName::Reset => reset(harness),
-        KernelName::Plan => steps(harness, kernel, None),
-        KernelName::Transfer | KernelName::Step => transfer(harness, kernel),
-        KernelName::Append => append(harness),
-    };
-    match done {
+/// Returns how kernels behaved: `good`; `wrong` if the results of one are not the CPU's; `faulted` if one raised an
+/// exception; `hung` if one did not end; `not_run` if something else failed before it. The reason names the kernel.
+pub fn run(harness: &Harness, kernels: &[KernelName]) -> Line {
+    let mut each = kernels.iter().map(|&kernel| {
+        let done = match kernel {
+            KernelName::Reset => reset(harness),
+            KernelName::Plan => steps(harness, kernel, None),
+            KernelName::Transfer | KernelName::Step => transfer(harness, kernel),
+            KernelName::Append => append(harness),
+        };
+        done.with_context(|| kernel.entry().to_string_lossy().into_owned())
+    });
+    match each.try_for_each(|done| done) {
         Ok(()) => Line::new(Ok("good".into())),
         Err(error) => Line::bad(status(&error), format!("{error:#}")),
     }
@@ -55,34 +59,32 @@ fn status(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Returns the version of a row in the host pool.
-fn version(row: usize) -> u32 {
-    1 + row as u32 % 3
-}
-
-/// Returns a pool in which row x holds id x.
+/// Returns a pool in which row x holds id x, unless requests have host blocks.
 fn config_of_pool(harness: &Harness) -> Result<PoolConfig> {
-    Ok(PoolConfig::new(1, 8 * harness.params.slots as usize, RowFormat::single(ROW)?))
+    Ok(PoolConfig::new(1, rows_of_pool(harness), RowFormat::single(ROW)?))
 }
 
-fn fill(pool: &HostPool, version: impl Fn(usize) -> u32) -> Result<()> {
+fn rows_of_pool(harness: &Harness) -> usize {
+    8 * harness.params.slots as usize
+}
+
+fn fill(pool: &HostPool) -> Result<()> {
     let mut bytes = [0; ROW];
     for row in 0..pool.rows() {
-        fill_row(row as i32, version(row), &mut bytes);
+        fill_row(row as i32, 1, &mut bytes);
         pool.write_row(0, row, &bytes)?;
     }
     Ok(())
 }
 
 /// Creates an engine on the device, which runs avsg_reset.
-pub fn engine(harness: &Harness, states: usize, version: impl Fn(usize) -> u32) -> Result<Engine> {
-    let config = Config { cores: harness.cores, ..Config::new(harness.params, states) };
-    configured(harness, config, version)
+pub fn engine(harness: &Harness, states: usize) -> Result<Engine> {
+    configured(harness, Config { cores: harness.cores, ..Config::new(harness.params, states) })
 }
 
-fn configured(harness: &Harness, config: Config, version: impl Fn(usize) -> u32) -> Result<Engine> {
+fn configured(harness: &Harness, config: Config) -> Result<Engine> {
     let pool = RegisteredPool::create(&harness.context, &config_of_pool(harness)?)?;
-    fill(pool.pool(), version)?;
+    fill(pool.pool())?;
     let options = AscendOptions {
         timeout_ms: harness.timeout,
         one_launch: Some(true),
@@ -108,11 +110,12 @@ impl Pair {
             Some(placed) => placed.configure(config, on_device),
             None => Ok(config),
         };
-        let device = configured(harness, place(config(harness.cores), true)?, version)?;
+        let device = configured(harness, place(config(harness.cores), true)?)?;
         let pool = HostPool::new(&config_of_pool(harness)?)?;
-        fill(&pool, version)?;
+        fill(&pool)?;
         let engines = [device, Engine::new(place(config(1), false)?, pool)?];
-        let plans = [engines[0].new_plan(STATES, STATES)?, engines[1].new_plan(STATES, STATES)?];
+        let new_plan = |e: &Engine| e.new_plan(STATES * harness.params.tokens as usize, STATES);
+        let plans = [new_plan(&engines[0])?, new_plan(&engines[1])?];
         Ok(Self { engines, plans, placed })
     }
 
@@ -143,20 +146,25 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks that the slots of the device have the rows of the ids.
+    /// Checks that the slots of the device have the rows that the CPU's have.
     fn check_slots(&self, batch: &OwnedBatch) -> Result<()> {
         if let Some(placed) = &self.placed {
             return placed.first_difference()?.map_or(Ok(()), |byte| {
                 Err(Differs(format!("byte {byte} of the slots differs from the CPU's")).into())
             });
         }
-        let (buffer, mut bytes) = (self.engines[0].buffer(), [0; ROW]);
-        for state in 0..STATES {
-            for (&id, &slot) in batch.row(state).iter().zip(self.plans[0].slots(state)) {
-                let slot = usize::try_from(slot).context("an id has no slot")?;
-                buffer.slot_bytes(state, 0, slot, &mut bytes)?;
-                if !check_row(id, version(id as usize), &bytes) {
-                    return Err(Differs(format!("slot {slot} has not the row of id {id}")).into());
+        let mut found = [[0; ROW]; 2];
+        for (state, rows) in batch.cu_q.windows(2).enumerate() {
+            for row in rows[0] as usize..rows[1] as usize {
+                for (&id, &slot) in batch.row(row).iter().zip(self.plans[0].slots(row)) {
+                    let slot = usize::try_from(slot).context("an id has no slot")?;
+                    for (engine, bytes) in self.engines.iter().zip(&mut found) {
+                        engine.buffer().slot_bytes(state, 0, slot, bytes)?;
+                    }
+                    if found[0] != found[1] {
+                        let text = format!("slot {slot} has not the row of id {id}");
+                        return Err(Differs(text).into());
+                    }
                 }
             }
         }
@@ -177,16 +185,38 @@ fn first_difference(what: &str, device: &[i32], cpu: &[i32]) -> Result<()> {
     })
 }
 
-/// Returns the batch of a step: two requests of one token. A third of the ids is new in each step.
-fn batch(harness: &Harness, step: usize) -> OwnedBatch {
-    let (k, rows) = (harness.params.k as usize, 8 * harness.params.slots as usize);
-    let mut batch = OwnedBatch::new(k, 0);
+/// Returns the requests of a step, whose host blocks are in reverse order. `request` returns the stable and the
+/// sequence length of one, and `id` the ids of its tokens.
+fn batch(
+    harness: &Harness,
+    lengths: impl Fn(usize) -> [i32; 2],
+    id: impl Fn(usize, usize, usize) -> i32,
+) -> OwnedBatch {
+    let Params { k, tokens, page, .. } = harness.params;
+    let mut batch = OwnedBatch::new(k as usize, 0);
+    batch.block_stride = rows_of_pool(harness).checked_div(page as usize).unwrap_or(0);
     for request in 0..STATES {
-        // Seven and the number of rows have no common factor, so the ids of a row differ.
-        let ids = (0..k).map(|i| ((i + step * k / 3 + request * 11) * 7 % rows) as i32).collect();
-        batch.push([request as i32, 1, -1, rows as i32], &[ids]);
+        let row = |token| (0..k as usize).map(|i| id(request, token, i)).collect();
+        let [stable, seq] = lengths(request);
+        let rows: Vec<Vec<i32>> = (0..tokens as usize).map(row).collect();
+        batch.push([request as i32, 1, stable, seq], &rows);
+        batch.blocks.extend((0..batch.block_stride as i32).rev());
     }
     batch
+}
+
+/// Returns the batch of a step, of which a third of the ids is new for each token.
+fn selecting(harness: &Harness, step: usize) -> OwnedBatch {
+    let (k, tokens) = (harness.params.k as usize, harness.params.tokens as usize);
+    let rows = rows_of_pool(harness);
+    batch(
+        harness,
+        |_| [-1, rows as i32],
+        |request, token, i| {
+            // Seven and the number of rows have no common factor, so the ids of a row differ.
+            ((i + (step * tokens + token) * k / 3 + request * 11) * 7 % rows) as i32
+        },
+    )
 }
 
 fn reset(harness: &Harness) -> Result<()> {
@@ -205,11 +235,13 @@ fn transfer(harness: &Harness, kernel: KernelName) -> Result<()> {
 }
 
 /// Runs several steps up to the end of a kernel: the plan, the transfer in a launch of its own, or both
-/// stages in one launch.
+/// stages in one launch. Learned lifetimes are used from step `START` on.
 fn steps(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Result<()> {
+    let learns = harness.params.lifetime == Lifetime::Learned && kernel != KernelName::Transfer;
+    let steps = if learns && placed.is_none() { START + 3 } else { 3 };
     let mut pair = Pair::new(harness, placed)?;
-    for step in 0..STEPS {
-        let batch = batch(harness, step);
+    for step in 0..steps as usize {
+        let batch = selecting(harness, step);
         for (engine, plan) in pair.engines.iter_mut().zip(&mut pair.plans) {
             if kernel == KernelName::Step {
                 progress("avsg_step");
@@ -232,27 +264,29 @@ fn steps(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Resul
     pair.close()
 }
 
-/// Writes the fresh row of one token into the pool.
+/// Writes fresh rows into the pool: those of the last tokens of two sequences.
 fn append(harness: &Harness) -> Result<()> {
-    let mut engine = engine(harness, STATES, version)?;
-    let (rows, new) = (engine.pool().rows(), 9);
-    let mut batch = OwnedBatch::new(harness.params.k as usize, 0);
-    let mut fresh = FreshRows::new(engine.pool().format(), STATES);
-    let appended = [rows / 2, rows / 3];
-    for (request, &id) in appended.iter().enumerate() {
-        let ids = vec![-1; harness.params.k as usize];
-        batch.push([request as i32, 1, id as i32, id as i32 + 1], &[ids]);
-        fresh.put(request, id as i32, new);
+    let mut pair = Pair::new(harness, None)?;
+    let (rows, tokens) = (rows_of_pool(harness), harness.params.tokens as usize);
+    let first = |request| rows / (2 + request);
+    let lengths = |request| [first(request) as i32, (first(request) + tokens) as i32];
+    let batch = batch(harness, lengths, |_, _, _| -1);
+    let mut fresh = FreshRows::new(pair.engines[0].pool().format(), STATES * tokens);
+    for row in 0..STATES * tokens {
+        fresh.put(row, (first(row / tokens) + row % tokens) as i32, 9);
     }
     progress("avsg_append");
-    engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
-    let mut bytes = [0; ROW];
+    for engine in &mut pair.engines {
+        engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
+    }
+    let mut found = [[0; ROW]; 2];
     for row in 0..rows {
-        engine.pool().read_row(0, row, &mut bytes)?;
-        let expected = if appended.contains(&row) { new } else { version(row) };
-        if !check_row(row as i32, expected, &bytes) {
+        for (engine, bytes) in pair.engines.iter().zip(&mut found) {
+            engine.pool().read_row(0, row, bytes)?;
+        }
+        if found[0] != found[1] {
             return Err(Differs(format!("row {row} of the pool is wrong")).into());
         }
     }
-    Ok(engine.close()?)
+    pair.close()
 }

@@ -1,9 +1,11 @@
 //! The CPU device: threads stand in for the cores, and process memory for device memory.
 
+mod background;
 mod choose;
 mod cold;
 mod cores;
 mod device;
+mod fresh_copy;
 mod launch;
 pub mod machine;
 mod records_copy;

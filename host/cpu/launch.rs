@@ -88,8 +88,7 @@ impl<'a> InProgress<'a> {
                 }
             }
             if self.two.is_some() {
-                let done = || self.done.load(Ordering::Acquire) == one.pieces;
-                self.sync_all.wait(self.spin, done);
+                self.sync_all.wait(self.spin, || self.is_done());
             }
         }
         if let Some(two) = self.two {
@@ -121,6 +120,11 @@ impl<'a> InProgress<'a> {
         }
         // No task runs any more. Pieces are left only if the executor has left out calls.
         self.run(0);
+    }
+
+    /// Returns whether all pieces of stage one have ended.
+    pub fn is_done(&self) -> bool {
+        self.one.is_none_or(|one| self.done.load(Ordering::Acquire) == one.pieces)
     }
 
     fn claim(&self, stage: usize, of: Stage<'_>) -> Option<usize> {

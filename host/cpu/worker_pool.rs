@@ -108,9 +108,24 @@ impl WorkerPool {
         last: Option<&(dyn Fn(usize) + Sync)>,
         nanoseconds: u64,
     ) -> Result<Duration> {
+        let launch = InProgress::new(stages, last, self.0.spin);
+        // SAFETY: the launch is closed before it ends.
+        if unsafe { self.open(&launch, nanoseconds)? } {
+            launch.run(0);
+            self.close();
+        }
+        launch.result()
+    }
+
+    /// Lets the started threads run a launch until [`Self::close`]. If [`Self::launch`] would not share it with
+    /// them, or the threads are those of an executor, it runs all of it before it returns false.
+    ///
+    /// # Safety
+    /// If it returns true, the launch stays where it is until [`Self::close`] has returned, and so does what its
+    /// pieces use.
+    pub(super) unsafe fn open(&self, launch: &InProgress<'_>, nanoseconds: u64) -> Result<bool> {
         let workers = &*self.0;
         workers.birth.check("worker pool")?;
-        let launch = InProgress::new(stages, last, workers.spin);
         let asleep = match &workers.kind {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,
@@ -118,14 +133,38 @@ impl WorkerPool {
         let alone = workers.threads == 1 || !launch::is_shared(nanoseconds, asleep);
         if alone || workers.busy.swap(true, Ordering::Acquire) {
             launch.run(0);
-            return launch.result();
+            return Ok(false);
         }
         match &workers.kind {
-            Kind::Own(helpers) => helpers.run(&launch),
-            Kind::Callers(executor) => launch.run_on(&**executor, workers.threads),
+            Kind::Own(helpers) => {
+                // SAFETY: `busy` was clear, so no launch is open; this one is kept (`# Safety`).
+                unsafe { helpers.open(launch) };
+                Ok(true)
+            }
+            Kind::Callers(executor) => {
+                launch.run_on(&**executor, workers.threads);
+                workers.busy.store(false, Ordering::Release);
+                Ok(false)
+            }
         }
-        workers.busy.store(false, Ordering::Release);
-        launch.result()
+    }
+
+    /// Ends the launch that [`Self::open`] has returned true for, of which no piece is left to claim.
+    pub(super) fn close(&self) {
+        if let Kind::Own(helpers) = &self.0.kind {
+            helpers.close();
+        }
+        self.0.busy.store(false, Ordering::Release);
+    }
+
+    /// Returns how long a thread polls before it sleeps.
+    pub(super) fn spin(&self) -> Duration {
+        self.0.spin
+    }
+
+    /// Returns whether this process was forked from the one of the threads.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.0.birth.is_past()
     }
 }
 

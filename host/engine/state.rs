@@ -108,6 +108,7 @@ impl Engine {
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
         check::batch(&self.resources, &mut self.named, &first, plan)?;
+        self.check_free()?;
         self.start_plan(Some(&first), plan, &layers)?;
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
@@ -115,7 +116,7 @@ impl Engine {
             copied += plan.total_misses();
             if let Err(error) = self.transfer_layers(plan, &layers, None) {
                 // The plan is kept after lost rows, and a failure that emptied every table leaves nothing to discard.
-                if !matches!(error, Error::LostRows { .. }) && !self.begin() {
+                if !matches!(error, Error::LostRows { .. }) && !self.check_epoch() {
                     self.discard(plan)?;
                 }
                 return Err(error);

@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use avsg_device::memory::clear_state;
-
+use super::under_way::Parts;
 use super::{Batch, Engine, Fresh, check};
 use crate::call::{Call, HostCall, Work};
-use crate::plan::{Failure, Plan};
+use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result};
+use crate::{Result, ensure};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
@@ -56,7 +55,7 @@ impl Engine {
     /// of a pool in a file fails, none of the layers holds the plan: make the same call again, or discard the
     /// plan.
     ///
-    /// [`Error::LostRows`] if rows of a pool in a file are not whole that some requests missed, or that
+    /// [`LostRows`](crate::Error::LostRows) if rows of a pool in a file are not whole that some requests missed, or that
     /// earlier transfers did not get for them. The layers have the rows of all other requests then. The
     /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
     /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
@@ -67,7 +66,92 @@ impl Engine {
         layers: &[usize],
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
+        if layers.is_empty() {
+            return self.checked_transfer(plan, layers, fresh).map(drop);
+        }
+        self.begin(plan, layers, fresh)?;
+        self.wait(plan)
+    }
+
+    /// Starts [`Self::transfer_layers`] and returns while the rows are read from a file or copied by other
+    /// threads. Fresh rows are copied in the call, and all others, too, if the engine has one thread, an executor or
+    /// so few rows that waking a thread takes longer. Over a pool in a file the kernel reads meanwhile, and
+    /// [`Self::wait`] copies; without io_uring the workers do both.
+    ///
+    /// Until [`Self::wait`] has succeeded, the slots that the plan missed are not read in these layers, and its
+    /// states are not planned for its indexer. Its slots, hits and misses may be read, the slots of hits, too, and
+    /// other plans may be made, begun and waited for in any order.
+    ///
+    /// # Errors
+    /// As for [`Self::transfer_layers`], or if the list is empty, or a transfer of the plan or of one of its states is
+    /// under way for its indexer. [`Error::Busy`](crate::Error::Busy) if as many are as [`Config::under_way`](crate::engine::Config::under_way)
+    /// says. Then nothing is begun.
+    pub fn begin(
+        &mut self,
+        plan: &mut Plan,
+        layers: &[usize],
+        fresh: Option<&Fresh<'_>>,
+    ) -> Result<()> {
+        ensure!(!layers.is_empty(), "layers" is 0, but "a transfer that is begun has at least one";
+            "list the layers of the plan's indexer");
+        let call = self.checked_transfer(plan, layers, fresh)?;
+        self.check_free()?;
+        self.parts().begin(&call, plan)
+    }
+
+    /// Waits for the transfer of a plan that [`Self::begin`] has started, and takes part in it. The slots of its
+    /// layers may be read then.
+    ///
+    /// # Errors
+    /// Those of [`Self::transfer_layers`] after its checks, or if no transfer of the plan is under way. After any
+    /// error none is.
+    pub fn wait(&mut self, plan: &mut Plan) -> Result<()> {
+        self.check_begun(plan)?;
+        self.parts().end(plan)
+    }
+
+    /// Returns, without waiting, whether [`Self::wait`] has nothing to wait for that was begun. What did not fit the
+    /// memory for the records of a file is begun by that call. An Ascend device is not asked: it is true.
+    ///
+    /// # Errors
+    /// If no transfer of the plan is under way.
+    pub fn is_done(&mut self, plan: &Plan) -> Result<bool> {
+        self.check_begun(plan)?;
+        Ok(plan.under_way.is_none_or(|place| self.device.is_done(place)))
+    }
+
+    fn check_begun(&self, plan: &Plan) -> Result<()> {
+        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
+            "the host does not see its transfers"; "use an event of your stream");
         check::plan(&self.resources, plan)?;
+        ensure!(plan.under_way.is_some(), "plan number" is plan.number, but
+            "no transfer of it is under way"; "begin one first, and wait for it once");
+        Ok(())
+    }
+
+    /// Checks that one more transfer may be begun.
+    pub(super) fn check_free(&mut self) -> Result<()> {
+        if self.under_way.free_place().is_none() {
+            self.discard_dropped()?;
+        }
+        self.under_way.free_place().map_or_else(|| Err(self.under_way.busy()), |_| Ok(()))
+    }
+
+    /// Returns the parts that a plan's transfer or discard changes.
+    pub(super) fn parts(&mut self) -> Parts<'_> {
+        let Self { device, resources, order, counters, under_way, .. } = self;
+        Parts { device: &mut **device, resources, order, counters, under_way }
+    }
+
+    fn checked_transfer<'a>(
+        &mut self,
+        plan: &mut Plan,
+        layers: &'a [usize],
+        fresh: Option<&Fresh<'a>>,
+    ) -> Result<HostCall<'a>> {
+        check::plan(&self.resources, plan)?;
+        ensure!(plan.under_way.is_none(), "plan number" is plan.number, but
+            "a transfer of it is under way"; "wait for it first, or list all layers in one call");
         let (batch, fresh) = (
             Batch { indexer: plan.indexer, ..Batch::default() },
             fresh.map(|fresh| fresh.segments),
@@ -77,10 +161,7 @@ impl Engine {
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.leave_out_lost(plan);
         self.order.check(plan, layers, &self.resources.config.indexers)?;
-        if layers.is_empty() {
-            return Ok(());
-        }
-        self.run_transfer(&call, plan)
+        Ok(call)
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -102,14 +183,19 @@ impl Engine {
             (Call::of(Work::Plan, *batch, batch.tokens()), fresh.map(|fresh| fresh.segments));
         let call = Call { work: Work::Step, layers: &[layer], fresh, ..plan_only };
         check::call(&self.resources, &call, may_need_fresh)?;
-        self.start_plan(Some(batch), plan, call.layers)?;
-        if !self.device.steps_in_one_launch() {
-            self.run_plan(&plan_only, plan)?;
-            return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
+        let at_once = self.device.steps_in_one_launch();
+        if !at_once {
+            self.check_free()?;
         }
-        self.run_plan(&call, plan)?;
-        self.transferred(plan, call.layers);
-        Ok(())
+        self.start_plan(Some(batch), plan, call.layers)?;
+        if at_once {
+            self.run_plan(&call, plan)?;
+            self.parts().transferred(plan, call.layers);
+            return Ok(());
+        }
+        self.run_plan(&plan_only, plan)?;
+        self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
+        self.parts().end(plan)
     }
 
     /// Runs a plan or a step.
@@ -123,57 +209,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs a transfer.
-    fn run_transfer(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
-        let start = Instant::now();
-        let done = self.device.run(&self.resources, call, plan);
-        self.counters.live.read_wait.add_time(self.device.take_read_wait());
-        done?;
-        self.counters.live.transfer_time.add_time(start.elapsed());
-        self.transferred(plan, call.layers);
-        self.lose_failed(plan)
-    }
-
-    /// Empties the tables of the requests that a transfer has left out, and returns an error if there are any.
-    fn lose_failed(&mut self, plan: &Plan) -> Result<()> {
-        let Some(Failure { layer, row, .. }) = plan.failures().next() else { return Ok(()) };
-        for failure in plan.failures() {
-            if self.order.lose(plan, failure) {
-                let state = plan.state[failure.request] as usize;
-                let config = &self.resources.config;
-                let table = config.table(plan.indexer, state);
-                self.counters.emptied(table..table + 1);
-                self.device.edit_table(&self.resources, table, &mut |words| {
-                    clear_state(&config.params, words);
-                    true
-                })?;
-            }
-        }
-        let remedy =
-            "write the rows again that the plan's failures name, and plan these requests again";
-        let (requests, place) = (plan.failures().count(), String::new());
-        Err(Error::LostRows { requests, layer, row, place, remedy })
-    }
-
     /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
     /// whether it does.
-    pub(super) fn begin(&mut self) -> bool {
+    pub(super) fn check_epoch(&mut self) -> bool {
         let cold = self.order.begin(self.device.epoch());
         if cold {
             self.counters.emptied(0..self.resources.config.tables());
         }
         cold
-    }
-
-    /// Notes that layers hold the rows of a plan.
-    fn transferred(&mut self, plan: &mut Plan, layers: &[usize]) {
-        plan.held = true;
-        let served = (0..plan.requests).filter(|&request| plan.missed(request));
-        let rows: usize = served.map(|request| plan.places(request).len()).sum();
-        let bytes = rows * self.resources.pool.format().bytes();
-        self.counters.live.transfers.add(layers.len());
-        self.counters.live.transferred_bytes.add(bytes * layers.len());
-        layers.iter().for_each(|&layer| self.order.transferred(plan, layer));
     }
 
     /// Writes this step's fresh rows to one layer of the host pool. It is [`Self::append_layers`] with a

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::call::{Batch, HostCall};
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
@@ -30,13 +30,12 @@ pub(crate) struct SlotCopy<'a> {
 
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
-    /// Returns an error if the kernels cannot take a batch.
-    fn check_batch(&self, _: &Resources, _: &Batch<'_>) -> Result<()> {
+    /// Returns an error if the kernels cannot take the batch of a call.
+    fn check(&self, _: &Resources, _: &HostCall<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Runs a plan or a step, whose batch [`Self::check_batch`] accepted, writes the results into `plan`, and waits. Returns how long Stage
-    /// One took if the call has both stages and the device can tell them apart.
+    /// Runs a plan or a step, writes the results into `plan`, and waits. Returns how long Stage One took if the call has both stages and the device can tell them apart.
     fn run(
         &mut self,
         resources: &Resources,

@@ -6,7 +6,6 @@ mod cold;
 mod cores;
 mod device;
 mod fresh_copy;
-mod launch;
 pub mod machine;
 mod records_copy;
 mod records_read;

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use avsg_device::stage_two::share_start;
 
+use crate::Result;
 use crate::ascend::{Ascend, AscendOptions, RegisteredPool};
 use crate::backend::Device;
 use crate::buffer::DeviceBuffer;
@@ -36,7 +37,6 @@ use crate::pool::{HostPool, PoolConfig, Start};
 use crate::resources::Resources;
 use crate::system::cpus::allowed_cpu_count;
 use crate::system::reserve;
-use crate::{Result, rows};
 use order::TransferOrder;
 use stats::Counters;
 use under_way::UnderWay;
@@ -63,7 +63,7 @@ pub struct Engine {
     // unmapped.
     device: Box<dyn Device>,
     resources: Box<Resources>,
-    /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
+    /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
     under_way: UnderWay,
@@ -261,12 +261,7 @@ impl Engine {
     /// # Errors
     /// If there is no such indexer or state, or the copy from the device fails.
     pub fn read_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
-        self.resources.check_process()?;
-        let config = &self.resources.config;
-        rows::index("indexer", indexer, config.indexers.count())?;
-        rows::index("state", state, config.states)?;
-        let table = config.table(indexer, state);
-        self.start()?;
+        let table = self.start_on(indexer, state)?;
         self.device.read_table(&self.resources, table)
     }
 

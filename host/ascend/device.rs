@@ -23,7 +23,7 @@ use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
 use crate::backend::{Device, SlotCopy};
-use crate::call::{Batch, HostCall};
+use crate::call::{HostCall, Work};
 use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
@@ -172,9 +172,12 @@ impl Ascend {
 }
 
 impl Device for Ascend {
-    fn check_batch(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
+    fn check(&self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
+        if call.work == Work::Transfer || is_prompt(resources, call) {
+            return Ok(());
+        }
         let (config, pool) = (&resources.config, &resources.pool.geometry);
-        launch::check_batch(config, pool, &self.staging.sizes(batch))
+        launch::check_batch(config, pool, &self.staging.sizes(call))
     }
 
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
@@ -249,9 +252,7 @@ impl Device for Ascend {
     }
 
     fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
-        // The device would need as much memory for the rows of a prompt as the pool has.
-        let most = resources.config.params.tokens as i32;
-        if call.batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
+        if is_prompt(resources, call) {
             return resources.write_rows(call);
         }
         self.health.check()?;
@@ -259,16 +260,13 @@ impl Device for Ascend {
             // The stream may still copy from the pinned memory.
             self.stream.synchronize(self.timeout)?;
         }
-        // An append needs no ids.
-        let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..call.batch };
-        let call = &HostCall { batch, ..*call };
-        self.check_batch(resources, &batch)?;
-        self.staging.reserve(Some(&batch), Some(call.tokens))?;
-        let inputs = self.staging.inputs(&batch)?;
+        let batch = &call.batch;
+        self.staging.reserve(Some(batch), Some(call.tokens))?;
+        let inputs = self.staging.inputs(batch)?;
         self.run_calls(true, |this, stream| {
             // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
-                let table = this.staging.upload_table(&batch, stream)?;
+                let table = this.staging.upload_table(batch, stream)?;
                 let on_device = inputs.upload(call, table, stream)?;
                 this.launch(resources, call, (on_device, DevicePlan::default()))
             }
@@ -369,6 +367,13 @@ impl Device for Ascend {
         drop((self, resources));
         Context::finish(context)
     }
+}
+
+/// Returns whether an append has more rows of a request than a step. The device would need as much memory for those of a
+/// prompt as the pool has, so that the host writes them.
+fn is_prompt(resources: &Resources, HostCall { work, batch, .. }: &HostCall<'_>) -> bool {
+    let most = resources.config.params.tokens as i32;
+    *work == Work::Append && batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most)
 }
 
 impl Drop for Ascend {

@@ -5,10 +5,10 @@ use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::launch::InProgress;
 use super::records_copy::RecordsCopy;
+use super::threads::Launch;
 use super::transfer::Transfer;
-use super::worker_pool::{Stage, WorkerPool};
+use super::worker_pool::{InProgress, Stage, WorkerPool};
 use crate::{Error, Result};
 
 /// What a transfer leaves to threads, each of which takes the next piece.

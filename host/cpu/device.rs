@@ -9,12 +9,11 @@ use avsg_device::params::{Lifetime, Params};
 use super::background::{Background, Job};
 use super::cores::{Cores, Outputs, worker_words};
 use super::fresh_copy::copy_fresh;
-use super::launch;
 use super::machine::Machine;
 use super::records_read::{self, RecordsReader};
 use super::slots_copy::SlotsCopy;
 use super::transfer::Transfer;
-use super::worker_pool::{Stage, WorkerPool};
+use super::worker_pool::{Stage, WorkerPool, copy_nanoseconds, expected_misses, match_nanoseconds};
 use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::call::HostCall;
@@ -143,7 +142,7 @@ impl Device for Cpu {
         self.watched(released)?;
         let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
         plan.begin(batch);
-        let (layers, misses) = (call.layers, launch::expected_misses(batch));
+        let (layers, misses) = (call.layers, expected_misses(batch));
         let (out, cores) = (Outputs::of(plan), &self.cores);
         let transfer = Transfer { resources, copier: cores.copier, out, misses, layers };
         let copies = transfer.pieces() > 0;
@@ -155,7 +154,7 @@ impl Device for Cpu {
         let learns = copies && resources.config.params.lifetime == Lifetime::Learned;
         let last = |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker);
         let last = learns.then_some(&last as &(dyn Fn(usize) + Sync));
-        let nanoseconds = launch::match_nanoseconds(batch) + transfer.nanoseconds();
+        let nanoseconds = match_nanoseconds(batch) + transfer.nanoseconds();
         let stages = [Some(one), copies.then_some(two)];
         let launched = self.workers.launch_with(stages, last, nanoseconds);
         let plan_time = self.watched(launched)?;
@@ -229,7 +228,7 @@ impl Device for Cpu {
             }
         };
         let rows = call.tokens * pieces;
-        let time = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let time = copy_nanoseconds(rows, resources.pool.format().bytes());
         self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
         failed.into_inner().map_or(Ok(()), Err)
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
-use super::launch;
+use super::worker_pool::copy_nanoseconds;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
@@ -76,7 +76,7 @@ impl<'a> RecordsCopy<'a> {
     pub fn nanoseconds(&self) -> u64 {
         let rows = self.records.places_of(0..self.records.count()).len();
         let row_bytes = self.resources.pool.format().bytes();
-        launch::copy_nanoseconds(rows * self.layers.len(), row_bytes)
+        copy_nanoseconds(rows * self.layers.len(), row_bytes)
     }
 
     /// Returns whether a record was written after [`Store::stamp`] had returned this number.

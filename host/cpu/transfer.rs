@@ -4,7 +4,7 @@ use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::for_each_range;
 
 use super::cores::Outputs;
-use super::launch;
+use super::worker_pool::copy_nanoseconds;
 use crate::copy::Copier;
 use crate::resources::Resources;
 
@@ -27,7 +27,7 @@ impl Transfer<'_> {
     /// Returns the nanoseconds in which one core runs all pieces.
     pub fn nanoseconds(&self) -> u64 {
         let row_bytes = self.resources.pool.format().bytes();
-        launch::copy_nanoseconds(self.misses * self.layers.len(), row_bytes)
+        copy_nanoseconds(self.misses * self.layers.len(), row_bytes)
     }
 
     /// Copies the share of one core in one layer.

@@ -4,8 +4,7 @@ use avsg_device::memory::invalidate_slots;
 
 use super::order::After;
 use super::under_way::Parts;
-use super::{Batch, Engine, check};
-use crate::call::named;
+use super::{Engine, check};
 use crate::plan::Plan;
 use crate::{Result, ensure};
 
@@ -74,12 +73,7 @@ impl Engine {
         self.give_up(plan)
     }
 
-    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
-    pub(super) fn start(&mut self) -> Result<()> {
-        self.check_epoch();
-        self.discard_dropped()
-    }
-
+    /// Discards the plans that were dropped before a layer had their rows, and ends their transfers.
     pub(super) fn discard_dropped(&mut self) -> Result<()> {
         let Self { device, resources, order, counters, under_way, dropped, .. } = self;
         let mut parts = Parts { device: &mut **device, resources, order, counters, under_way };
@@ -90,53 +84,9 @@ impl Engine {
     }
 
     /// Discards a plan, and the dropped plans that it came after.
-    fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
+    pub(super) fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
         self.parts().discard(plan)?;
         plan.clear(None);
         self.discard_dropped()
-    }
-
-    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
-    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
-    pub(super) fn start_plan(
-        &mut self,
-        batch: Option<&Batch<'_>>,
-        plan: &mut Plan,
-        layers: &[usize],
-    ) -> Result<()> {
-        self.start()?;
-        if let Some(batch) = batch {
-            self.device.check_batch(&self.resources, batch)?;
-            let states = named(batch.state).map(|(_, state)| state);
-            self.under_way.check(batch.indexer, states, plan.under_way)?;
-        }
-        let _ = self.parts().end(plan);
-        let unheld = plan.unheld();
-        self.named.fill(false);
-        if unheld {
-            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
-                for (request, state) in named(batch.state) {
-                    let generation = batch.generation[request];
-                    self.named[state] = self.order.empties(batch.indexer, state, generation);
-                }
-            }
-            self.order.leave_out_lost(plan);
-            self.order.check_last(plan, Some(&self.named))?;
-        }
-        if let Some(batch) = batch {
-            let indexers = &self.resources.config.indexers;
-            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
-            self.order.check_next(batch, layers, indexers, gone)?;
-        }
-        if !unheld {
-            return Ok(());
-        }
-        // What is emptied anyway needs no discard.
-        for state in &mut plan.state[..plan.requests] {
-            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
-                *state = -1;
-            }
-        }
-        self.give_up(plan)
     }
 }

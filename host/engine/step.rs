@@ -2,12 +2,11 @@
 
 use std::time::Instant;
 
-use super::under_way::Parts;
 use super::{Batch, Engine, Fresh, check};
-use crate::call::{Call, HostCall, Work};
+use crate::call::{Call, HostCall, Work, named};
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Result, ensure};
+use crate::{Result, rows};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
@@ -20,9 +19,7 @@ impl Engine {
     /// which a newer plan of a state came after; nothing is changed then. If an Ascend call fails, the next
     /// plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.start_plan(Some(batch), plan, &[])?;
-        self.run_plan(&Call::of(Work::Plan, *batch, batch.tokens()), plan)
+        self.run_planning(Call::of(Work::Plan, *batch, 0), plan)
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
@@ -67,101 +64,10 @@ impl Engine {
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
         if layers.is_empty() {
-            return self.checked_transfer(plan, layers, fresh).map(drop);
+            return self.check_transfer(plan, layers, fresh).map(drop);
         }
         self.begin(plan, layers, fresh)?;
         self.wait(plan)
-    }
-
-    /// Starts [`Self::transfer_layers`] and returns while the rows are read from a file or copied by other
-    /// threads. Fresh rows are copied in the call, and all others, too, if the engine has one thread, an executor or
-    /// so few rows that waking a thread takes longer. Over a pool in a file the kernel reads meanwhile, and
-    /// [`Self::wait`] copies; without io_uring the workers do both.
-    ///
-    /// Until [`Self::wait`] has succeeded, the slots that the plan missed are not read in these layers, and its
-    /// states are not planned for its indexer. Its slots, hits and misses may be read, the slots of hits, too, and
-    /// other plans may be made, begun and waited for in any order.
-    ///
-    /// # Errors
-    /// As for [`Self::transfer_layers`], or if the list is empty, or a transfer of the plan or of one of its states is
-    /// under way for its indexer. [`Error::Busy`](crate::Error::Busy) if as many are as [`Config::under_way`](crate::engine::Config::under_way)
-    /// says. Then nothing is begun.
-    pub fn begin(
-        &mut self,
-        plan: &mut Plan,
-        layers: &[usize],
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        ensure!(!layers.is_empty(), "layers" is 0, but "a transfer that is begun has at least one";
-            "list the layers of the plan's indexer");
-        let call = self.checked_transfer(plan, layers, fresh)?;
-        self.check_free()?;
-        self.parts().begin(&call, plan)
-    }
-
-    /// Waits for the transfer of a plan that [`Self::begin`] has started, and takes part in it. The slots of its
-    /// layers may be read then.
-    ///
-    /// # Errors
-    /// Those of [`Self::transfer_layers`] after its checks, or if no transfer of the plan is under way. After any
-    /// error none is.
-    pub fn wait(&mut self, plan: &mut Plan) -> Result<()> {
-        self.check_begun(plan)?;
-        self.parts().end(plan)
-    }
-
-    /// Returns, without waiting, whether [`Self::wait`] has nothing to wait for that was begun. What did not fit the
-    /// memory for the records of a file is begun by that call. An Ascend device is not asked: it is true.
-    ///
-    /// # Errors
-    /// If no transfer of the plan is under way.
-    pub fn is_done(&mut self, plan: &Plan) -> Result<bool> {
-        self.check_begun(plan)?;
-        Ok(plan.under_way.is_none_or(|place| self.device.is_done(place)))
-    }
-
-    fn check_begun(&self, plan: &Plan) -> Result<()> {
-        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
-            "the host does not see its transfers"; "use an event of your stream");
-        check::plan(&self.resources, plan)?;
-        ensure!(plan.under_way.is_some(), "plan number" is plan.number, but
-            "no transfer of it is under way"; "begin one first, and wait for it once");
-        Ok(())
-    }
-
-    /// Checks that one more transfer may be begun.
-    pub(super) fn check_free(&mut self) -> Result<()> {
-        if self.under_way.free_place().is_none() {
-            self.discard_dropped()?;
-        }
-        self.under_way.free_place().map_or_else(|| Err(self.under_way.busy()), |_| Ok(()))
-    }
-
-    /// Returns the parts that a plan's transfer or discard changes.
-    pub(super) fn parts(&mut self) -> Parts<'_> {
-        let Self { device, resources, order, counters, under_way, .. } = self;
-        Parts { device: &mut **device, resources, order, counters, under_way }
-    }
-
-    fn checked_transfer<'a>(
-        &mut self,
-        plan: &mut Plan,
-        layers: &'a [usize],
-        fresh: Option<&Fresh<'a>>,
-    ) -> Result<HostCall<'a>> {
-        check::plan(&self.resources, plan)?;
-        ensure!(plan.under_way.is_none(), "plan number" is plan.number, but
-            "a transfer of it is under way"; "wait for it first, or list all layers in one call");
-        let (batch, fresh) = (
-            Batch { indexer: plan.indexer, ..Batch::default() },
-            fresh.map(|fresh| fresh.segments),
-        );
-        let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
-        check::call(&self.resources, &call, plan.fresh)?;
-        check::blocks(&self.resources, &plan.state[..plan.requests])?;
-        self.order.leave_out_lost(plan);
-        self.order.check(plan, layers, &self.resources.config.indexers)?;
-        Ok(call)
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -177,25 +83,111 @@ impl Engine {
         layer: usize,
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        let (plan_only, fresh) =
-            (Call::of(Work::Plan, *batch, batch.tokens()), fresh.map(|fresh| fresh.segments));
-        let call = Call { work: Work::Step, layers: &[layer], fresh, ..plan_only };
-        check::call(&self.resources, &call, may_need_fresh)?;
-        let at_once = self.device.steps_in_one_launch();
-        if !at_once {
-            self.check_free()?;
+        let fresh = fresh.map(|fresh| fresh.segments);
+        let call = Call { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
+        self.run_planning(call, plan)
+    }
+
+    /// Checks a call and returns the form that the device takes.
+    pub(super) fn check<'a>(
+        &mut self,
+        call: HostCall<'a>,
+        plan: Option<&Plan>,
+    ) -> Result<HostCall<'a>> {
+        let call = check::call(&self.resources, &mut self.named, call, plan)?;
+        self.device.check(&self.resources, &call)?;
+        Ok(call)
+    }
+
+    /// Checks and runs a plan or a step.
+    fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
+        let call = self.check(call, Some(plan))?;
+        let in_two = call.work == Work::Step && !self.device.steps_in_one_launch();
+        if in_two {
+            self.check_free(plan)?;
         }
-        self.start_plan(Some(batch), plan, call.layers)?;
-        if at_once {
-            self.run_plan(&call, plan)?;
+        self.start_plan(Some(&call.batch), plan, call.layers)?;
+        if in_two {
+            self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
+            self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
+            return self.parts().end(plan);
+        }
+        self.run_plan(&call, plan)?;
+        if call.work == Work::Step {
             self.parts().transferred(plan, call.layers);
+        }
+        Ok(())
+    }
+
+    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
+    pub(super) fn start(&mut self) -> Result<()> {
+        self.check_epoch();
+        self.discard_dropped()
+    }
+
+    /// Starts a call that uses the table of an indexer and a state, and returns the number of the table.
+    pub(super) fn start_on(&mut self, indexer: usize, state: usize) -> Result<usize> {
+        self.resources.check_process()?;
+        let config = &self.resources.config;
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        let table = config.table(indexer, state);
+        self.start()?;
+        Ok(table)
+    }
+
+    /// Starts the bookkeeping of a call. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
+    /// whether it does.
+    pub(super) fn check_epoch(&mut self) -> bool {
+        let cold = self.order.begin(self.device.epoch());
+        if cold {
+            self.counters.emptied(0..self.resources.config.tables());
+        }
+        cold
+    }
+
+    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
+    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    pub(super) fn start_plan(
+        &mut self,
+        batch: Option<&Batch<'_>>,
+        plan: &mut Plan,
+        layers: &[usize],
+    ) -> Result<()> {
+        self.start()?;
+        if let Some(batch) = batch {
+            let states = named(batch.state).map(|(_, state)| state);
+            self.under_way.check(batch.indexer, states, plan.under_way)?;
+        }
+        // Whether that transfer succeeds is nobody's concern any more.
+        let _ = self.parts().end(plan);
+        let unheld = plan.unheld();
+        self.named.fill(false);
+        if unheld {
+            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
+                for (request, state) in named(batch.state) {
+                    let generation = batch.generation[request];
+                    self.named[state] = self.order.empties(batch.indexer, state, generation);
+                }
+            }
+            self.order.leave_out_lost(plan);
+            self.order.check_last(plan, Some(&self.named))?;
+        }
+        if let Some(batch) = batch {
+            let indexers = &self.resources.config.indexers;
+            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+            self.order.check_next(batch, layers, indexers, gone)?;
+        }
+        if !unheld {
             return Ok(());
         }
-        self.run_plan(&plan_only, plan)?;
-        self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
-        self.parts().end(plan)
+        // What is emptied anyway needs no discard.
+        for state in &mut plan.state[..plan.requests] {
+            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
+                *state = -1;
+            }
+        }
+        self.give_up(plan)
     }
 
     /// Runs a plan or a step.
@@ -207,16 +199,6 @@ impl Engine {
         self.order.planned(&call.batch, plan);
         self.counters.planned(&call.batch, plan, &mut *self.device, &self.resources);
         Ok(())
-    }
-
-    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
-    /// whether it does.
-    pub(super) fn check_epoch(&mut self) -> bool {
-        let cold = self.order.begin(self.device.epoch());
-        if cold {
-            self.counters.emptied(0..self.resources.config.tables());
-        }
-        cold
     }
 
     /// Writes this step's fresh rows to one layer of the host pool. It is [`Self::append_layers`] with a
@@ -251,10 +233,9 @@ impl Engine {
         layers: &[usize],
         fresh: &Fresh<'_>,
     ) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         let fresh = Some(fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, batch.tokens()) };
-        check::call(&self.resources, &call, true)?;
+        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, 0) };
+        let call = self.check(call, None)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {
             return Ok(());

@@ -14,7 +14,6 @@ mod sized;
 
 mod allocator;
 mod ascend;
-mod batch;
 mod buffer;
 mod c_text;
 mod engine;
@@ -38,7 +37,7 @@ mod version;
 mod workers;
 
 pub use {
-    allocator::*, ascend::*, batch::*, buffer::*, engine::*, engine_info::*, layout::*, log::*,
-    plan::*, pool::*, pool_info::*, segments::*, share::*, sizes::*, state::*, status::*, step::*,
+    allocator::*, ascend::*, buffer::*, engine::*, engine_info::*, layout::*, log::*, plan::*,
+    pool::*, pool_info::*, segments::*, share::*, sizes::*, state::*, status::*, step::*,
     under_way::*, version::*, workers::*,
 };

@@ -2,13 +2,12 @@
 
 use std::ffi::c_void;
 
-use crate::batch::avsg_fresh;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;
 use crate::sized::OutPtr;
 use crate::status::{avsg_status, enter};
-use crate::step::transfer;
+use crate::step::{avsg_fresh, transfer};
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 

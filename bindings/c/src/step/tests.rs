@@ -6,7 +6,7 @@ fn addresses<const N: usize>(list: &[[usize; N]]) -> core::result::Result<Vec<u6
     let mut all = heapless::Vec::<_, AVSG_MAX_LIST_SEGMENTS>::new();
     // SAFETY: each element of the list has as many bytes as the `size` at its beginning, or a `size` that is
     // refused.
-    unsafe { read_list(list.as_ptr().cast(), list.len(), device_segments, &mut all) }
+    unsafe { read_list(list.as_ptr().cast(), list.len(), device_rows, &mut all) }
         .map(|given| assert!(given))
         .map_err(|failure| failure.status)?;
     Ok(all.iter().map(|rows| rows.address).collect())

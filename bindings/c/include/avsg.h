@@ -49,9 +49,7 @@ typedef enum avsg_status {
   AVSG_NULL = 2,  ///< A pointer that must not be NULL is NULL.
   AVSG_HANDLE = 3,  ///< A handle was destroyed, never created, or is of another kind.
   AVSG_SIZE = 4,  ///< The `size` of a struct is wrong, or a field that this library lacks is not 0.
-  /// Another thread's call uses the handle; call again when it has returned. Or as many transfers are under way
-  /// as the engine takes; wait for one.
-  AVSG_BUSY = 5,
+  AVSG_BUSY = 5,  ///< Another call uses the handle, or all transfers are under way. Call again later.
   AVSG_UNSUPPORTED = 6,  ///< The library or the device lacks the requested feature.
   AVSG_NO_MEMORY = 7,  ///< The machine or an allocator cannot give that much memory.
   AVSG_OS = 8,  ///< A call of the operating system failed.
@@ -107,8 +105,7 @@ typedef struct avsg_engine_config {
   uint32_t cores;  ///< Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
   int32_t global_slots;  ///< 1: the slots of a plan are indices among those of all states (Part 3).
   int32_t slot_base;  ///< Added to such indices; 0 or more.
-  /// The most transfers that are under way at once (`avsg_engine_begin`): 1 to 64; 0: 4.
-  uint32_t under_way;
+  uint32_t under_way;  ///< The most transfers that are under way (Part 2): 1 to 64; 0: 4.
   const struct avsg_workers *workers;  ///< NULL, or the threads of "cpu" (Part 3).
   const struct avsg_ascend *ascend;  ///< NULL, or the options of an Ascend device (Part 3).
   const struct avsg_tuning *tuning;  ///< NULL, or how the engine works (Part 3).
@@ -244,8 +241,7 @@ avsg_status avsg_pool_destroy(avsg_pool *pool);
 /// Destroys an engine; its plans stay readable on the host. After AVSG_DEVICE the handle is invalid, too.
 avsg_status avsg_engine_destroy(avsg_engine *engine);
 
-/// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`), or whose transfer is under
-/// way (`avsg_engine_begin`). It waits for nothing.
+/// Destroys a plan, which may have a transfer under way, or no layer (`avsg_engine_discard`). It waits for no call.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
 /// Returns the message of the last failure on the calling thread, or an empty string before the first one.
@@ -283,7 +279,7 @@ avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_
 /// Begins an `avsg_engine_transfer`, with its arguments, and returns while the rows are read from a file or copied.
 /// In a stream it is that call. Fresh rows are copied before it returns, and all others, too, by an engine with one
 /// thread or an executor, and if they are so few that waking a thread takes longer. Over a file the kernel reads
-/// meanwhile, and the wait copies; without io_uring the workers do both.
+/// meanwhile, and the wait copies; without io_uring the workers do both, without a limit of time.
 ///
 /// Until `avsg_engine_wait` has succeeded, the slots of the plan's misses are not read in these layers. A plan, a load,
 /// a fork and another transfer of its states for its indexer are AVSG_INVALID. All arrays of the plan and the slots

@@ -47,7 +47,7 @@ pub struct avsg_engine_config {
     pub global_slots: i32,
     /// Added to such indices; 0 or more.
     pub slot_base: i32,
-    /// The most transfers that are under way at once (`avsg_engine_begin`): 1 to 64; 0: 4.
+    /// The most transfers that are under way (Part 2): 1 to 64; 0: 4.
     pub under_way: u32,
     /// NULL, or the threads of "cpu" (Part 3).
     pub workers: *const avsg_workers,

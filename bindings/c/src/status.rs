@@ -25,8 +25,7 @@ pub enum avsg_status {
     AVSG_HANDLE = 3,
     /// The `size` of a struct is wrong, or a field that this library lacks is not 0.
     AVSG_SIZE = 4,
-    /// Another thread's call uses the handle; call again when it has returned. Or as many transfers are under way
-    /// as the engine takes; wait for one.
+    /// Another call uses the handle, or all transfers are under way. Call again later.
     AVSG_BUSY = 5,
     /// The library or the device lacks the requested feature.
     AVSG_UNSUPPORTED = 6,

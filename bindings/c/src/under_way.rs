@@ -14,7 +14,7 @@ use avsg::plan::Plan;
 /// Begins an `avsg_engine_transfer`, with its arguments, and returns while the rows are read from a file or copied.
 /// In a stream it is that call. Fresh rows are copied before it returns, and all others, too, by an engine with one
 /// thread or an executor, and if they are so few that waking a thread takes longer. Over a file the kernel reads
-/// meanwhile, and the wait copies; without io_uring the workers do both.
+/// meanwhile, and the wait copies; without io_uring the workers do both, without a limit of time.
 ///
 /// Until `avsg_engine_wait` has succeeded, the slots of the plan's misses are not read in these layers. A plan, a load,
 /// a fork and another transfer of its states for its indexer are AVSG_INVALID. All arrays of the plan and the slots

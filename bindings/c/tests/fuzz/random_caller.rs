@@ -277,8 +277,8 @@ impl<'a> RandomCaller<'a> {
                 560..590 => self.load(),
                 590..620 => self.fork(),
                 620..640 => self.rewrite(),
-                640..690 => self.give_up(),
-                690..710 => self.begin(),
+                640..700 => self.give_up(),
+                700..720 => self.begin(),
                 _ => self.query(),
             }
         }

@@ -60,7 +60,7 @@ pub struct Config {
     pub buffer: Option<CallerBuffer>,
     /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
     /// states: this number plus state * S + slot, or the place that the caller's table of blocks gives it.
-    /// The slots of miss lists do not change.
+    /// Miss lists keep slots within the state, which Stage Two reads.
     pub slot_base: Option<i32>,
     /// The most transfers that are under way at once ([`Engine::begin`](crate::engine::Engine::begin)), up to
     /// [`MAX_UNDER_WAY`]; 0 for 4.

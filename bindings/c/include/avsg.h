@@ -103,7 +103,8 @@ typedef struct avsg_engine_config {
   const uint32_t *layer_indexer;  ///< The indexer of each layer, from 0; NULL: one for all.
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
   uint32_t cores;  ///< Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
-  int32_t global_slots;  ///< 1: the slots of a plan are indices among those of all states (Part 3).
+  /// 1: the array `slot` of a plan has indices among the slots of all states, but `miss_slot` does not (Part 3).
+  int32_t global_slots;
   int32_t slot_base;  ///< Added to such indices; 0 or more.
   uint32_t under_way;  ///< The most transfers that are under way (Part 2): 1 to 64; 0: 4.
   const struct avsg_workers *workers;  ///< NULL, or the threads of "cpu" (Part 3).
@@ -170,7 +171,9 @@ typedef struct avsg_fresh {
 typedef struct avsg_plan_arrays {
   size_t size;  ///< sizeof(avsg_plan_arrays).
   size_t k;  ///< The stride of tokens in `slot` and the miss lists: the engine's K.
-  const int32_t *slot;  ///< slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
+  /// slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id. Within the token's state, from 0
+  /// to S - 1, or with `global_slots` among all states.
+  const int32_t *slot;
   const int32_t *valid;  ///< valid[t] is the number of ids of token t that have a slot.
   const int32_t *cu_q;  ///< The batch's `cu_q`; NULL in device memory.
   /// summary[r * AVSG_SUMMARY_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
@@ -181,7 +184,9 @@ typedef struct avsg_plan_arrays {
   /// position: (token within the request) * k + i.
   const int32_t *miss_position;
   const int32_t *miss_id;  ///< The id of each miss.
-  const int32_t *miss_slot;  ///< The slot of its state that each miss got.
+  /// The slot of each miss within its state, from 0 to S - 1, also with `global_slots`: Stage Two reads it. As
+  /// `slot` numbers slots, it is slot[cu_q[r] * k + miss_position[cu_q[r] * k + j]].
+  const int32_t *miss_slot;
   const int32_t *miss_row;  ///< The pool's row of each miss, or -1 - g: the request's g-th fresh row.
   /// The misses of token t; NULL in device memory, where `summary` has them.
   const int32_t *row_misses;
@@ -686,9 +691,9 @@ typedef struct avsg_pool_layout {
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `state_blocks`. With `global_slots`, a plan's slots are n, or with `state_blocks` the
+/// rows of the pool or `state_blocks`. With `global_slots`, `slot` of a plan has n, or with `state_blocks` the
 /// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
-/// buffer); miss lists have slots of their state.
+/// buffer), while `miss_slot` has s.
 typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
   void *const *bases;  ///< bases[layer * segments + segment] is the address of index 0.
@@ -857,6 +862,10 @@ avsg_status avsg_pool_export(const avsg_pool *pool, uint8_t *desc, size_t desc_b
 /// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
 /// close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
 /// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
+///
+/// In this way the ranks of a node share one pool: one of them appends, and each registers the pool with its own
+/// device. All ranks pass the fresh rows that they have to their steps. A reader's step finds an appended row if it
+/// comes after the append, for example behind a collective of all ranks.
 avsg_status avsg_pool_import(const uint8_t *desc, size_t desc_bytes, int32_t fd, int32_t as_role,
     avsg_pool **pool);
 

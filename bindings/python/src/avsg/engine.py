@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _header
-from ._arguments import instance, struct, whole, wholes
+from ._arguments import address, instance, struct, whole, wholes
+from ._caller_buffer import caller_buffer
 from ._engine_config import engine_config
 from ._header import EngineInfo, EngineOptions, EngineStats, Memory, Status
 from ._library import Handle, check, failure, filled, lib
@@ -47,7 +49,9 @@ class Engine:
 
     `k` is the most ids that a token selects, `slots` the slots of each request state and layer,
     `tokens` the most tokens of a request in a step, and `states` the number of requests that are
-    resident at once. `EngineOptions` has the other options.
+    resident at once. `EngineOptions` has the other options. `buffers` has the caller's arrays for the slots, one
+    for each segment of each layer, on the engine's device: slot s of state t is row t * slots + s of each. None
+    allocates them.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.
@@ -61,12 +65,16 @@ class Engine:
         slots: int,
         tokens: int = 1,
         states: int = 1,
+        buffers: Sequence[Any] | None = None,
         **options: Unpack[EngineOptions],
     ) -> None:
-        config = engine_config(k, slots, tokens, states, **options)
+        config, spans = engine_config(k, slots, tokens, states, **options), None
+        if buffers is not None:
+            buffer, spans = caller_buffer(config, instance(pool, Pool, "pool").info, buffers)
+            config.buffer = address(buffer)
         out = c.c_void_p()
         check(lib.avsg_engine_create(c.byref(config), instance(pool, Pool, "pool")._handle, c.byref(out)))
-        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy, pool._handle)
+        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy, (pool._handle, spans))
         #: What `torch_ops` keeps from call to call.
         self._kept: dict[Any, Any] = {}
         self.info = EngineInfo.of(filled(lib.avsg_engine_get_info, _header.avsg_engine_info, self._handle))

@@ -35,13 +35,39 @@ pub(crate) trait Device: Send + Sync {
         Ok(())
     }
 
-    /// Runs the stages of a call, writes the results into `plan`, and waits. Returns how long Stage One took if the call has both stages and the device can tell them apart.
+    /// Runs a plan or a step, writes the results into `plan`, and waits. Returns how long Stage One took if the call has both stages and the device can tell them apart.
     fn run(
         &mut self,
         resources: &Resources,
         call: &HostCall<'_>,
         plan: &mut Plan,
     ) -> Result<Option<Duration>>;
+
+    /// Starts a transfer at a place below [`Config::transfers`](crate::resources::Config::transfers) at which none is
+    /// under way. Its fresh rows are not used afterwards. After an error it is not under way.
+    ///
+    /// # Safety
+    /// The resources, the plan's arrays and the list of layers stay where they are, and are not written, until
+    /// [`Self::wait`] was called for this place or the device was dropped.
+    unsafe fn begin(
+        &mut self,
+        resources: &Resources,
+        place: usize,
+        call: &HostCall<'_>,
+        plan: &mut Plan,
+    ) -> Result<()>;
+
+    /// Returns whether [`Self::wait`] has nothing to wait for that [`Self::begin`] has started.
+    fn is_done(&mut self, place: usize) -> bool;
+
+    /// Ends the transfer at a place, which was begun with this plan and these layers.
+    fn wait(
+        &mut self,
+        resources: &Resources,
+        place: usize,
+        layers: &[usize],
+        plan: &mut Plan,
+    ) -> Result<()>;
 
     /// Returns whether [`Self::run`] takes a call of both stages. If not, the engine runs one after the other, so that
     /// it knows the plan of rows that could not be read.

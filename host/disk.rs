@@ -36,7 +36,6 @@ mod stamps;
 mod store;
 mod write_queue;
 
-pub(crate) use aligned::ALIGNMENT;
 pub(crate) use bits::Bits;
 pub use config::PoolFile;
 pub use info::{DiskInfo, DiskStats};

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! plan(batch)  -> slots, miss lists            once per indexer, into its tables
-//! transfer(plan, layer, fresh)                 per layer: misses host to device
+//! transfer(plan, layer, fresh)                 per layer: misses host to device; or begin and wait
 //! append(batch, layer, fresh)                  per layer: this step's rows to the host pool
 //! step = plan + SyncAll + transfer, one launch
 //! ```
@@ -18,6 +18,7 @@ mod queue;
 mod state;
 mod stats;
 mod step;
+mod under_way;
 
 use std::iter;
 use std::sync::Arc;
@@ -38,13 +39,14 @@ use crate::system::cpus::allowed_cpu_count;
 use crate::system::reserve;
 use order::TransferOrder;
 use stats::Counters;
+use under_way::UnderWay;
 
 pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };
 pub use crate::indexers::Indexers;
-pub use crate::resources::{Config, MachineChoice};
+pub use crate::resources::{Config, MAX_UNDER_WAY, MachineChoice};
 pub use state::Load;
 pub use stats::{Stats, StatsReader};
 
@@ -64,6 +66,7 @@ pub struct Engine {
     /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
+    under_way: UnderWay,
     counters: Counters,
     dropped: Dropped<Plan>,
 }
@@ -122,8 +125,9 @@ impl Engine {
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
         let named = reserve::filled("states", states, false)?.into();
+        let under_way = UnderWay::new(&resources.config, resources.pool.layers())?;
         let dropped = Dropped::default();
-        Ok(Self { named, order, counters, dropped, device, resources })
+        Ok(Self { named, order, under_way, counters, dropped, device, resources })
     }
 
     /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of

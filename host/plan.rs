@@ -38,8 +38,8 @@ use failures::Failed;
 /// A preallocated plan, for batches up to the size that it was made for.
 ///
 /// A batch that no layer has the rows of is discarded ([`Engine::discard`](crate::engine::Engine::discard))
-/// when the next one is planned into the plan, and in the engine's next call after the plan was dropped. The
-/// drop itself never blocks; a batch that a newer plan of a state needs is kept until that one is gone, too.
+/// when the next one is planned into the plan, and in the engine's next call after the plan was dropped, which first
+/// waits for a transfer that is under way. The drop itself never blocks; a batch that a newer plan of a state needs is kept until that one is gone, too.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub(crate) k: usize,
@@ -71,6 +71,8 @@ pub struct Plan {
     pub(crate) failed: Failed,
     /// Whether a layer holds the plan.
     pub(crate) held: bool,
+    /// The place of its transfer that is under way among those of its engine.
+    pub(crate) under_way: Option<usize>,
     /// The plan's counters, which it has until it leaves. A device releases a plan's arrays when nobody has them.
     pub(crate) counters: Option<Arc<SharedCounters>>,
     /// Where the plan goes if it is dropped before a layer holds it.
@@ -363,8 +365,12 @@ fn miss_places(request: usize, k: usize, cu_q: &[i32], summaries: &[i32]) -> Ran
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take().filter(|_| self.unheld()) {
-            self.records = None;
+        let is_left = self.unheld() || self.under_way.is_some();
+        if let Some(place) = self.place.take().filter(|_| is_left) {
+            // A transfer that is under way uses them.
+            if self.under_way.is_none() {
+                self.records = None;
+            }
             place.leave(mem::take(self));
         }
     }

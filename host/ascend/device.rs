@@ -109,10 +109,11 @@ impl Ascend {
         Ok(())
     }
 
-    /// Runs `calls` and synchronizes the stream. If a call fails, the stream is synchronized
-    /// nevertheless, because the caller may then free memory that its work uses.
-    fn run_and_wait(
+    /// Runs `calls` and, if the caller is to `wait` or a call fails, synchronizes the stream: after a failure the
+    /// caller may free memory that its work uses.
+    fn run_calls(
         &mut self,
+        wait: bool,
         calls: impl FnOnce(&mut Self, RawStream) -> Result<()>,
     ) -> Result<()> {
         let (stream, context) = (self.stream.raw(), Arc::clone(&self.options.context));
@@ -120,13 +121,24 @@ impl Ascend {
             let _current = context.bind()?;
             calls(this, stream)
         };
-        let done = calls(self).and_then(|()| self.stream.synchronize(self.timeout));
+        let mut done = calls(self);
+        if wait {
+            done = done.and_then(|()| self.stream.synchronize(self.timeout));
+        }
         if done.is_err() {
             let waited = self.stream.synchronize(self.timeout);
             self.health =
                 waited.map_or_else(|error| Health::after(&error), |()| Health::NeedsReset);
         }
         done
+    }
+
+    /// Checks that no failure came after a plan: the tables were emptied then, or must be.
+    fn check_epoch(&self, plan: &Plan) -> Result<()> {
+        self.health.check()?;
+        ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale", but
+            "a device failure came after it"; "plan the batch again");
+        Ok(())
     }
 
     /// Puts the launches of a call into the engine's stream, and waits where fresh rows need the staging memory.
@@ -182,40 +194,23 @@ impl Device for Ascend {
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let planned = call.planned();
-        if planned.is_some() {
-            self.reset_if_needed(resources)?;
-        } else {
-            self.health.check()?;
-            // The tables were emptied after the plan, or must be.
-            ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale",
-                but "a device failure came after it"; "plan the batch again");
-        }
-        // The last call synchronized the stream, so no work uses the staging memory.
-        self.staging.reserve(planned, call.fresh.map(|_| call.tokens))?;
-        if let Some(batch) = planned {
-            plan.begin(batch);
-        }
-        let done = self.run_and_wait(|this, stream| {
-            // SAFETY: `stream` is that of this value, and `run_and_wait` has bound its context. The last call
-            // synchronized it. `arrays` and `plans` keep the arrays until this work is synchronized.
+        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
+        self.reset_if_needed(resources)?;
+        // No work uses the staging memory: the last call that did has synchronized the stream.
+        self.staging.reserve(Some(batch), call.fresh.map(|_| call.tokens))?;
+        plan.begin(batch);
+        let done = self.run_calls(true, |this, stream| {
+            // SAFETY: `stream` is that of this value, and `run_calls` has bound its context. `arrays` and `plans`
+            // keep the arrays until this work is synchronized.
             unsafe {
-                let on_device = match planned {
-                    Some(batch) => {
-                        let table = this.staging.upload_table(batch, stream)?;
-                        arrays.upload(call, table, stream)?
-                    }
-                    None => arrays.transfer(plan),
-                };
+                let table = this.staging.upload_table(batch, stream)?;
+                let on_device = arrays.upload(call, table, stream)?;
                 this.launch(resources, call, (on_device, arrays.outputs()))?;
-                planned.map_or(Ok(()), |_| arrays.download(plan, stream))
+                arrays.download(plan, stream)
             }
         });
-        if planned.is_none() {
-            return done.map(|()| None);
-        }
         done.inspect_err(|_| plan.clear(None))?;
-        // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
+        // SAFETY: `run_calls` has synchronized the stream, and no call failed.
         unsafe { arrays.copy_to_plan(plan) };
         if let Err(wrong) = readback::check(plan, resources) {
             plan.clear(None);
@@ -226,6 +221,34 @@ impl Device for Ascend {
         plan.epoch = self.epoch;
         plan.finish();
         Ok(None)
+    }
+
+    unsafe fn begin(
+        &mut self,
+        resources: &Resources,
+        _: usize,
+        call: &HostCall<'_>,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let arrays = self.plans.arrays(plan)?;
+        self.check_epoch(plan)?;
+        self.staging.reserve(None, call.fresh.map(|_| call.tokens))?;
+        // The staging memory of fresh rows is free after the call.
+        self.run_calls(call.fresh.is_some(), |this, _| {
+            // SAFETY: `run_calls` has bound the context. `plans` keeps the arrays as long as the plan, which is
+            // kept until the stream was synchronized (`# Safety`).
+            unsafe { this.launch(resources, call, (arrays.transfer(plan), arrays.outputs())) }
+        })
+    }
+
+    /// The runtime is not asked.
+    fn is_done(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn wait(&mut self, _: &Resources, _: usize, _: &[usize], plan: &mut Plan) -> Result<()> {
+        self.check_epoch(plan)?;
+        self.run_calls(true, |_, _| Ok(()))
     }
 
     fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
@@ -240,7 +263,7 @@ impl Device for Ascend {
         let batch = &call.batch;
         self.staging.reserve(Some(batch), Some(call.tokens))?;
         let inputs = self.staging.inputs(batch)?;
-        self.run_and_wait(|this, stream| {
+        self.run_calls(true, |this, stream| {
             // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
                 let table = this.staging.upload_table(batch, stream)?;

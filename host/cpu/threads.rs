@@ -135,13 +135,16 @@ impl Helpers {
         self.shared.idle.has_sleepers()
     }
 
-    /// Runs a launch on this thread and on every helper that comes before the pieces are claimed.
-    /// The caller ensures that no other call runs.
-    pub fn run(&self, launch: &dyn Launch) {
+    /// Lets every helper that comes run a launch until [`Self::close`].
+    ///
+    /// # Safety
+    /// No other launch is open. This one stays where it is until the call of [`Self::close`] has returned, and
+    /// so does what its pieces use.
+    pub unsafe fn open(&self, launch: &dyn Launch) {
         let shared = &*self.shared;
-        // SAFETY: no other call runs, and the last one ended with the door closed and no helper
-        // inside, so no thread reads `launch` here. Only the lifetime changes: helpers use the
-        // reference while they are inside, and this function returns when none is.
+        // SAFETY: the last launch ended with the door closed and no helper inside, so no thread reads
+        // `launch` here. Only the lifetime changes: helpers use the reference while they are inside, and it is
+        // valid until `close` returns (`# Safety`), when none is.
         unsafe {
             *shared.launch.get() =
                 mem::transmute::<*const dyn Launch, *const (dyn Launch + 'static)>(launch);
@@ -149,7 +152,11 @@ impl Helpers {
         let number = (shared.door.load(Ordering::Relaxed) >> NUMBER) + 1;
         shared.door.store(number << NUMBER | OPEN, Ordering::Release);
         shared.idle.notify();
-        launch.run(0);
+    }
+
+    /// Lets no other helper in, and waits until none is inside.
+    pub fn close(&self) {
+        let shared = &*self.shared;
         shared.door.fetch_and(!OPEN, Ordering::AcqRel);
         shared.left.wait(shared.spin, || shared.door.load(Ordering::Acquire) & INSIDE == 0);
     }

@@ -146,9 +146,24 @@ impl WorkerPool {
         last: Option<&(dyn Fn(usize) + Sync)>,
         nanoseconds: u64,
     ) -> Result<Duration> {
+        let launch = InProgress::new(stages, last, self.0.spin);
+        // SAFETY: the launch is closed before it ends.
+        if unsafe { self.open(&launch, nanoseconds)? } {
+            launch.run(0);
+            self.close();
+        }
+        launch.result()
+    }
+
+    /// Lets the started threads run a launch until [`Self::close`]. If [`Self::launch`] would not share it with
+    /// them, or the threads are those of an executor, it runs all of it before it returns false.
+    ///
+    /// # Safety
+    /// If it returns true, the launch stays where it is until [`Self::close`] has returned, and so does what its
+    /// pieces use.
+    pub(super) unsafe fn open(&self, launch: &InProgress<'_>, nanoseconds: u64) -> Result<bool> {
         let workers = &*self.0;
         workers.birth.check("worker pool")?;
-        let launch = InProgress::new(stages, last, workers.spin);
         let asleep = match &workers.kind {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,
@@ -156,14 +171,38 @@ impl WorkerPool {
         let alone = workers.threads == 1 || !is_shared(nanoseconds, asleep);
         if alone || workers.busy.swap(true, Ordering::Acquire) {
             launch.run(0);
-            return launch.result();
+            return Ok(false);
         }
         match &workers.kind {
-            Kind::Own(helpers) => helpers.run(&launch),
-            Kind::Callers(executor) => launch.run_on(&**executor, workers.threads),
+            Kind::Own(helpers) => {
+                // SAFETY: `busy` was clear, so no launch is open; this one is kept (`# Safety`).
+                unsafe { helpers.open(launch) };
+                Ok(true)
+            }
+            Kind::Callers(executor) => {
+                launch.run_on(&**executor, workers.threads);
+                workers.busy.store(false, Ordering::Release);
+                Ok(false)
+            }
         }
-        workers.busy.store(false, Ordering::Release);
-        launch.result()
+    }
+
+    /// Ends the launch that [`Self::open`] has returned true for, of which no piece is left to claim.
+    pub(super) fn close(&self) {
+        if let Kind::Own(helpers) = &self.0.kind {
+            helpers.close();
+        }
+        self.0.busy.store(false, Ordering::Release);
+    }
+
+    /// Returns how long a thread polls before it sleeps.
+    pub(super) fn spin(&self) -> Duration {
+        self.0.spin
+    }
+
+    /// Returns whether this process was forked from the one of the threads.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.0.birth.is_past()
     }
 }
 
@@ -180,7 +219,7 @@ impl fmt::Debug for WorkerPool {
 }
 
 /// A launch in progress: it lies on the stack of the thread that launches.
-struct InProgress<'a> {
+pub(super) struct InProgress<'a> {
     one: Option<Stage<'a>>,
     two: Option<Stage<'a>>,
     /// What a thread does, with its worker, when no piece is left.
@@ -210,8 +249,7 @@ impl Launch for InProgress<'_> {
                 }
             }
             if self.two.is_some() {
-                let done = || self.done.load(Ordering::Acquire) == one.pieces;
-                self.sync_all.wait(self.spin, done);
+                self.sync_all.wait(self.spin, || self.is_done());
             }
         }
         if let Some(two) = self.two {
@@ -228,7 +266,7 @@ impl Launch for InProgress<'_> {
 }
 
 impl<'a> InProgress<'a> {
-    fn new(
+    pub fn new(
         [one, two]: [Option<Stage<'a>>; 2],
         last: Option<&'a (dyn Fn(usize) + Sync)>,
         spin: Duration,
@@ -258,6 +296,11 @@ impl<'a> InProgress<'a> {
         self.run(0);
     }
 
+    /// Returns whether all pieces of stage one have ended.
+    pub fn is_done(&self) -> bool {
+        self.one.is_none_or(|one| self.done.load(Ordering::Acquire) == one.pieces)
+    }
+
     fn claim(&self, stage: usize, of: Stage<'_>) -> Option<usize> {
         let piece = self.next[stage].fetch_add(1, Ordering::Relaxed);
         (piece < of.pieces).then_some(piece)
@@ -277,7 +320,7 @@ impl<'a> InProgress<'a> {
 
     /// Returns how long stage one took, or an error if a piece has panicked, once every thread has
     /// left the launch.
-    fn result(&self) -> Result<Duration> {
+    pub fn result(&self) -> Result<Duration> {
         if self.panicked.load(Ordering::Acquire) {
             return Err(Error::broken_device());
         }

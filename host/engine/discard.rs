@@ -2,23 +2,13 @@
 
 use avsg_device::memory::invalidate_slots;
 
-use super::order::{After, TransferOrder};
-use super::stats::Counters;
+use super::order::After;
+use super::under_way::Parts;
 use super::{Engine, check};
-use crate::backend::Device;
 use crate::plan::Plan;
-use crate::resources::Resources;
 use crate::{Result, ensure};
 
-/// What a discard changes.
-struct Tables<'a> {
-    device: &'a mut dyn Device,
-    resources: &'a Resources,
-    order: &'a mut TransferOrder,
-    counters: &'a mut Counters,
-}
-
-impl Tables<'_> {
+impl Parts<'_> {
     /// Forgets the slots that a plan gave to ids, in the states that have no newer plan, and the plan itself
     /// once that is done in all of them. Returns whether that changed the last plan of any state.
     fn discard(&mut self, plan: &mut Plan) -> Result<bool> {
@@ -63,7 +53,8 @@ impl Engine {
     /// that the next plan misses them again, and clears the plan. Other ids keep their slots, and
     /// ids that the plan evicted or invalidated stay forgotten. Lifetimes stay as the plan left them.
     ///
-    /// On an Ascend device the call waits as [`Self::invalidate`] does.
+    /// A transfer of the plan that is under way ends first. On an Ascend device the call waits as
+    /// [`Self::invalidate`] does.
     ///
     /// # Errors
     /// If the plan belongs to another engine, holds no batch, was planned in a caller's stream, or
@@ -75,22 +66,26 @@ impl Engine {
             "transfer it, or give its requests a new generation");
         check::plan(&self.resources, plan)?;
         self.start()?;
+        // Whether that transfer succeeds is nobody's concern any more.
+        let _ = self.parts().end(plan);
         self.order.leave_out_lost(plan);
         self.order.check_last(plan, None)?;
         self.give_up(plan)
     }
 
-    /// Discards the plans that were dropped before a layer had their rows.
+    /// Discards the plans that were dropped before a layer had their rows, and ends their transfers.
     pub(super) fn discard_dropped(&mut self) -> Result<()> {
-        let Self { device, resources, order, counters, dropped, .. } = self;
-        let mut tables = Tables { device: &mut **device, resources, order, counters };
-        dropped.discard_each(|plan| Ok((tables.discard(plan)?, plan.number == 0)))
+        let Self { device, resources, order, counters, under_way, dropped, .. } = self;
+        let mut parts = Parts { device: &mut **device, resources, order, counters, under_way };
+        dropped.discard_each(|plan| {
+            let _ = parts.end(plan);
+            Ok(if plan.held { (false, true) } else { (parts.discard(plan)?, plan.number == 0) })
+        })
     }
 
     /// Discards a plan, and the dropped plans that it came after.
     pub(super) fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
-        let Self { device, resources, order, counters, .. } = self;
-        Tables { device: &mut **device, resources, order, counters }.discard(plan)?;
+        self.parts().discard(plan)?;
         plan.clear(None);
         self.discard_dropped()
     }

@@ -106,6 +106,7 @@ impl Engine {
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
         self.check(Call::of(Work::Plan, first, 0), Some(plan))?;
+        self.check_free(plan)?;
         self.start_plan(Some(&first), plan, &layers)?;
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
@@ -113,7 +114,7 @@ impl Engine {
             copied += plan.total_misses();
             if let Err(error) = self.transfer_layers(plan, &layers, None) {
                 // The plan is kept after lost rows, and a failure that emptied every table leaves nothing to discard.
-                if !matches!(error, Error::LostRows { .. }) && !self.begin() {
+                if !matches!(error, Error::LostRows { .. }) && !self.check_epoch() {
                     self.discard(plan)?;
                 }
                 return Err(error);

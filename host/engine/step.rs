@@ -2,13 +2,11 @@
 
 use std::time::Instant;
 
-use avsg_device::memory::clear_state;
-
 use super::{Batch, Engine, Fresh, check};
 use crate::call::{Call, HostCall, Work, named};
-use crate::plan::{Failure, Plan};
+use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result, rows};
+use crate::{Result, rows};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
@@ -54,7 +52,7 @@ impl Engine {
     /// of a pool in a file fails, none of the layers holds the plan: make the same call again, or discard the
     /// plan.
     ///
-    /// [`Error::LostRows`] if rows of a pool in a file are not whole that some requests missed, or that
+    /// [`LostRows`](crate::Error::LostRows) if rows of a pool in a file are not whole that some requests missed, or that
     /// earlier transfers did not get for them. The layers have the rows of all other requests then. The
     /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
     /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
@@ -65,17 +63,11 @@ impl Engine {
         layers: &[usize],
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::plan(&self.resources, plan)?;
-        let batch = Batch { indexer: plan.indexer, ..Batch::default() };
-        let fresh = fresh.map(|fresh| fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
-        let call = self.check(call, Some(plan))?;
-        self.order.leave_out_lost(plan);
-        self.order.check(plan, layers, &self.resources.config.indexers)?;
         if layers.is_empty() {
-            return Ok(());
+            return self.check_transfer(plan, layers, fresh).map(drop);
         }
-        self.run_transfer(&call, plan)
+        self.begin(plan, layers, fresh)?;
+        self.wait(plan)
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -110,21 +102,26 @@ impl Engine {
     /// Checks and runs a plan or a step.
     fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let call = self.check(call, Some(plan))?;
+        let in_two = call.work == Work::Step && !self.device.steps_in_one_launch();
+        if in_two {
+            self.check_free(plan)?;
+        }
         self.start_plan(Some(&call.batch), plan, call.layers)?;
-        if call.work == Work::Step && !self.device.steps_in_one_launch() {
+        if in_two {
             self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
-            return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
+            self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
+            return self.parts().end(plan);
         }
         self.run_plan(&call, plan)?;
         if call.work == Work::Step {
-            self.transferred(plan, call.layers);
+            self.parts().transferred(plan, call.layers);
         }
         Ok(())
     }
 
     /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
     pub(super) fn start(&mut self) -> Result<()> {
-        self.begin();
+        self.check_epoch();
         self.discard_dropped()
     }
 
@@ -141,7 +138,7 @@ impl Engine {
 
     /// Starts the bookkeeping of a call. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
     /// whether it does.
-    pub(super) fn begin(&mut self) -> bool {
+    pub(super) fn check_epoch(&mut self) -> bool {
         let cold = self.order.begin(self.device.epoch());
         if cold {
             self.counters.emptied(0..self.resources.config.tables());
@@ -158,6 +155,12 @@ impl Engine {
         layers: &[usize],
     ) -> Result<()> {
         self.start()?;
+        if let Some(batch) = batch {
+            let states = named(batch.state).map(|(_, state)| state);
+            self.under_way.check(batch.indexer, states, plan.under_way)?;
+        }
+        // Whether that transfer succeeds is nobody's concern any more.
+        let _ = self.parts().end(plan);
         let unheld = plan.unheld();
         self.named.fill(false);
         if unheld {
@@ -196,49 +199,6 @@ impl Engine {
         self.order.planned(&call.batch, plan);
         self.counters.planned(&call.batch, plan, &mut *self.device, &self.resources);
         Ok(())
-    }
-
-    /// Runs a transfer.
-    fn run_transfer(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
-        let start = Instant::now();
-        let done = self.device.run(&self.resources, call, plan);
-        self.counters.live.read_wait.add_time(self.device.take_read_wait());
-        done?;
-        self.counters.live.transfer_time.add_time(start.elapsed());
-        self.transferred(plan, call.layers);
-        self.lose_failed(plan)
-    }
-
-    /// Empties the tables of the requests that a transfer has left out, and returns an error if there are any.
-    fn lose_failed(&mut self, plan: &Plan) -> Result<()> {
-        let Some(Failure { layer, row, .. }) = plan.failures().next() else { return Ok(()) };
-        for failure in plan.failures() {
-            if self.order.lose(plan, failure) {
-                let state = plan.state[failure.request] as usize;
-                let config = &self.resources.config;
-                let table = config.table(plan.indexer, state);
-                self.counters.emptied(table..table + 1);
-                self.device.edit_table(&self.resources, table, &mut |words| {
-                    clear_state(&config.params, words);
-                    true
-                })?;
-            }
-        }
-        let remedy =
-            "write the rows again that the plan's failures name, and plan these requests again";
-        let (requests, place) = (plan.failures().count(), String::new());
-        Err(Error::LostRows { requests, layer, row, place, remedy })
-    }
-
-    /// Notes that layers hold the rows of a plan.
-    fn transferred(&mut self, plan: &mut Plan, layers: &[usize]) {
-        plan.held = true;
-        let served = (0..plan.requests).filter(|&request| plan.missed(request));
-        let rows: usize = served.map(|request| plan.places(request).len()).sum();
-        let bytes = rows * self.resources.pool.format().bytes();
-        self.counters.live.transfers.add(layers.len());
-        self.counters.live.transferred_bytes.add(bytes * layers.len());
-        layers.iter().for_each(|&layer| self.order.transferred(plan, layer));
     }
 
     /// Writes this step's fresh rows to one layer of the host pool. It is [`Self::append_layers`] with a

@@ -2,6 +2,7 @@
 //! goldens of the emitted kernels; and the names of the project.
 
 mod bad_batches;
+mod begun;
 mod copy;
 mod goldens;
 mod learned;

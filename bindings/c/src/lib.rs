@@ -32,11 +32,12 @@ mod sizes;
 mod state;
 mod status;
 mod step;
+mod under_way;
 mod version;
 mod workers;
 
 pub use {
     allocator::*, ascend::*, buffer::*, engine::*, engine_info::*, layout::*, log::*, plan::*,
     pool::*, pool_info::*, segments::*, share::*, sizes::*, state::*, status::*, step::*,
-    version::*, workers::*,
+    under_way::*, version::*, workers::*,
 };

@@ -39,7 +39,7 @@ pub(crate) fn check_readable(queued: bool) -> Result<()> {
     Err(Failure::new(AVSG_UNSUPPORTED, text.into()))
 }
 
-/// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`). It waits for no call.
+/// Destroys a plan, which may have a transfer under way, or no layer (`avsg_engine_discard`). It waits for no call.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_plan_destroy(plan: *mut avsg_plan) -> avsg_status {
     enter(|| handle::destroy::<Plan>(plan))

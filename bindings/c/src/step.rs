@@ -283,6 +283,23 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     fresh: *const avsg_fresh,
     stream: *mut c_void,
 ) -> avsg_status {
+    contract!(transfer(engine, plan, (layers, count, fresh), stream, Engine::transfer_layers))
+}
+
+/// What a transfer over host arrays does with its engine, its plan, its layers and their fresh rows.
+type Transfer = fn(&mut Engine, &mut Plan, &[usize], Option<&Fresh<'_>>) -> avsg::Result<()>;
+
+/// Makes or begins a transfer.
+///
+/// # Safety
+/// As for [`avsg_engine_transfer`].
+pub(crate) unsafe fn transfer(
+    engine: *mut avsg_engine,
+    plan: *mut avsg_plan,
+    (layers, count, fresh): (*const usize, usize, *const avsg_fresh),
+    stream: *mut c_void,
+    on_host: Transfer,
+) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
@@ -295,7 +312,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
             return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
         }
         check_readable(plan.is_queued())?;
-        let run = |fresh: Option<&Fresh<'_>>| Ok(engine.transfer_layers(&mut plan, layers, fresh)?);
+        let run = |fresh: Option<&Fresh<'_>>| Ok(on_host(&mut engine, &mut plan, layers, fresh)?);
         contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })
 }

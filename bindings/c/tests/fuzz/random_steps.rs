@@ -202,8 +202,14 @@ impl RandomCaller<'_> {
                 (status == AVSG_OK || status == AVSG_LOST_ROWS, status)
             } else {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
-                let layers = list.as_ptr();
-                (planned, avsg_engine_transfer(engine, transferred, layers, count, at, stream))
+                let (layers, named) = (list.as_ptr(), owned.state.iter().any(|&state| state >= 0));
+                let moved = if self.rarely(2) {
+                    avsg_engine_transfer(engine, transferred, layers, count, at, stream)
+                } else {
+                    let (to, batch) = ((engine, transferred), (&batch, named));
+                    self.begin_and_wait(to, (layers, count, at), stream, batch)
+                };
+                (planned, moved)
             }
         };
         let exact = model.filter(|_| self.exact());

@@ -201,6 +201,29 @@ class Engine:
         that did not miss one are served, and LostRowsError is raised: `plan.failures` names the others, which
         the transfers of their plans leave out from then on, and whose next plan finds their state empty.
         """
+        self._transfer(lib.avsg_engine_transfer, plan, layer, fresh, stream)
+
+    def begin(self, plan: Plan, layer: int | Layers = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+        """Begins a transfer, which `wait` ends; in a stream it is `transfer`.
+
+        The kernel reads the rows of a file meanwhile, and workers copy those in memory. Until `wait` has
+        succeeded, the slots that the plan missed must not be read in these layers, and no batch of its states
+        may be planned for its indexer. The plan's arrays, and the slots of its hits, may be read. BusyError
+        says that as many transfers are under way as the option `under_way`.
+        """
+        self._transfer(lib.avsg_engine_begin, plan, layer, fresh, stream)
+
+    def wait(self, plan: Plan) -> None:
+        """Waits for the transfer of a plan that was begun. It raises what `transfer` would have raised."""
+        check(lib.avsg_engine_wait(self._handle, instance(plan, Plan, "plan")._handle))
+
+    def is_done(self, plan: Plan) -> bool:
+        """Returns, without waiting, whether `wait` has nothing to wait for that was begun."""
+        done = c.c_int32()
+        check(lib.avsg_engine_test(self._handle, instance(plan, Plan, "plan")._handle, c.byref(done)))
+        return done.value == 1
+
+    def _transfer(self, call: Any, plan: Plan, layer: int | Layers, fresh: Fresh | None, stream: Any) -> None:
         try:
             layers, count, rows, device = self._listed(layer, fresh)
             if device != HOST and stream is None:
@@ -208,7 +231,7 @@ class Engine:
                     f"the fresh rows are on the device {device}, but no stream was passed; pass the plan's stream"
                 )
             stream = stream_address(stream)
-            status = lib.avsg_engine_transfer(self._handle, plan._handle, layers, count, rows, stream)
+            status = call(self._handle, plan._handle, layers, count, rows, stream)
         except NAMELESS as error:
             raise named(error, plan=plan, layer=layer, fresh=fresh) from None
         if status:

@@ -1,7 +1,7 @@
 //! Rows in a file or on a block device: the store behind a pool with [`PoolConfig::file`](crate::pool::PoolConfig::file).
 //!
 //! - [`Layout`] says where each row is; rows that are selected together are one record.
-//! - [`Store`] has the file. Rows are appended to its queue of writes and read one by one.
+//! - [`Store`] has the file. Rows are appended to its queue of writes and read by ranges.
 //! - [`Reader`] reads many records at once, all in flight.
 //! - [`Disk`] and [`Queue`] are the system calls, which a test can replace.
 //!
@@ -12,6 +12,9 @@
 //! one whose bytes are damaged. So a file needs no record of what was written, and a row is committed by its
 //! own write. After a loss of power each row is as it was flushed, as a later write left it, or reported.
 //!
+//! A kept file may also have [`Session`]s, each with the number of its tokens that last. A token counts only when its
+//! rows in all layers and its data are durable, and they cannot be written while it does.
+//!
 //! A process knows more about its own writes: a read of a row whose write is under way gives the new bytes, and
 //! one whose write was refused is reported until it is written again.
 
@@ -19,6 +22,7 @@ mod aligned;
 mod bits;
 mod blocking;
 mod checksum;
+mod commit;
 mod config;
 mod create;
 mod entries;
@@ -29,17 +33,21 @@ mod info;
 mod io;
 mod layout;
 mod open;
+mod range;
 mod reader;
 mod records;
 mod ring;
+mod session;
 mod stamps;
 mod store;
+mod tokens;
 mod write_queue;
 
 pub(crate) use bits::Bits;
-pub use config::PoolFile;
+pub use config::{PoolFile, PoolSessions};
 pub use info::{DiskInfo, DiskStats};
 pub use io::{Completed, Direction, Disk, Operation, Piece, Queue};
 pub use layout::{Layout, Shape};
 pub use reader::Reader;
+pub use session::Session;
 pub use store::{Store, Wrap};

@@ -14,6 +14,7 @@ use super::flight::{self, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
+use crate::rows::Row;
 use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};
 
@@ -42,7 +43,7 @@ pub(super) struct Records {
 
 impl Records {
     /// Copies a row of a layer to its place in a record in memory, with its checksum.
-    pub fn put(&self, record: &mut [u8], layer: usize, row: usize, parts: &[&[u8]]) {
+    pub fn put(&self, record: &mut [u8], &Row { layer, row, parts }: &Row<'_>) {
         let layout = &self.layout;
         let range = layout.row_range(layer);
         let mut rest = &mut record[range.clone()];
@@ -77,6 +78,13 @@ impl Records {
         let place = format!(" at byte {at} of {}", self.path.display());
         let remedy = "write the whole row before it is selected";
         Error::LostRows { requests: 0, layer, row, place, remedy }
+    }
+
+    /// Returns the error of a token whose data is not whole.
+    pub fn no_data(&self, row: usize) -> Error {
+        let place = format!(" in the data of its token, in {}", self.path.display());
+        let remedy = "write the data of the token before it is read or committed";
+        Error::LostRows { requests: 0, layer: 0, row, place, remedy }
     }
 
     /// Reads or writes adjacent bytes of the file in this thread.

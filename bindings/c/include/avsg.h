@@ -103,8 +103,7 @@ typedef struct avsg_engine_config {
   const uint32_t *layer_indexer;  ///< The indexer of each layer, from 0; NULL: one for all.
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
   uint32_t cores;  ///< Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
-  /// 1: the array `slot` of a plan has indices among the slots of all states, but `miss_slot` does not (Part 3).
-  int32_t global_slots;
+  int32_t global_slots;  ///< 1: `slot` of a plan counts over all states, `miss_slot` does not (Part 3).
   int32_t slot_base;  ///< Added to such indices; 0 or more.
   uint32_t under_way;  ///< The most transfers that are under way (Part 2): 1 to 64; 0: 4.
   const struct avsg_workers *workers;  ///< NULL, or the threads of "cpu" (Part 3).
@@ -171,9 +170,7 @@ typedef struct avsg_fresh {
 typedef struct avsg_plan_arrays {
   size_t size;  ///< sizeof(avsg_plan_arrays).
   size_t k;  ///< The stride of tokens in `slot` and the miss lists: the engine's K.
-  /// slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id. Within the token's state, from 0
-  /// to S - 1, or with `global_slots` among all states.
-  const int32_t *slot;
+  const int32_t *slot;  ///< slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
   const int32_t *valid;  ///< valid[t] is the number of ids of token t that have a slot.
   const int32_t *cu_q;  ///< The batch's `cu_q`; NULL in device memory.
   /// summary[r * AVSG_SUMMARY_WORDS + g] is the number of misses of request r's g-th token (g < 8). In a
@@ -184,9 +181,7 @@ typedef struct avsg_plan_arrays {
   /// position: (token within the request) * k + i.
   const int32_t *miss_position;
   const int32_t *miss_id;  ///< The id of each miss.
-  /// The slot of each miss within its state, from 0 to S - 1, also with `global_slots`: Stage Two reads it. As
-  /// `slot` numbers slots, it is slot[cu_q[r] * k + miss_position[cu_q[r] * k + j]].
-  const int32_t *miss_slot;
+  const int32_t *miss_slot;  ///< The slot of each miss within its state, also with `global_slots`.
   const int32_t *miss_row;  ///< The pool's row of each miss, or -1 - g: the request's g-th fresh row.
   /// The misses of token t; NULL in device memory, where `summary` has them.
   const int32_t *row_misses;
@@ -368,10 +363,24 @@ avsg_status avsg_engine_get_page_table(const avsg_engine *engine, const int32_t 
 avsg_status avsg_pool_write_row(const avsg_pool *pool, size_t layer, size_t row, const void *data,
     size_t bytes);
 
+/// Writes the rows from row `first` on of `count` layers, whose shape in `data` is [count][rows][bytes of a
+/// row]: the segments of a row one after another. `bytes` tells the number of rows. It costs one call for all
+/// rows; those of a file are written by large operations, and each record once if the list has all layers of an
+/// indexer, or if the records fit `queue_bytes` until all of their layers are written. After AVSG_OS the rows
+/// of the file that were not taken are not whole: repeat the call. Otherwise as avsg_pool_write_row.
+avsg_status avsg_pool_write_rows(const avsg_pool *pool, const size_t *layers, size_t count,
+    size_t first, const void *data, size_t bytes);
+
 /// Copies a row to `data`, with its segments one after another. AVSG_LOST_ROWS if it is not whole in the file
 /// of the pool.
 avsg_status avsg_pool_read_row(const avsg_pool *pool, size_t layer, size_t row, void *data,
     size_t bytes);
+
+/// Copies the rows from row `first` on of `count` layers to `data`, in the shape that avsg_pool_write_rows takes.
+/// Neighbours in a file are read by large operations. AVSG_LOST_ROWS, with `data` undefined, if a row is not
+/// whole in the file.
+avsg_status avsg_pool_read_rows(const avsg_pool *pool, const size_t *layers, size_t count, size_t first,
+    void *data, size_t bytes);
 
 /// Gives the address of a segment of a row, for reads and, in the pool's writer, writes in place
 /// while no other thread or process writes the row. A reader's memory is mapped without writes.
@@ -693,7 +702,8 @@ typedef struct avsg_pool_layout {
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
 /// rows of the pool or `state_blocks`. With `global_slots`, `slot` of a plan has n, or with `state_blocks` the
 /// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
-/// buffer), while `miss_slot` has s.
+/// buffer). `miss_slot` always has s, from 0 to S - 1, because Stage Two reads it: with f = cu_q[r] * k the slot of
+/// miss j of request r is slot[f + miss_position[f + j]] as `slot` numbers it, and miss_slot[f + j] in its state.
 typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
   void *const *bases;  ///< bases[layer * segments + segment] is the address of index 0.
@@ -797,6 +807,11 @@ typedef struct avsg_pool_info {
   uint64_t written_bytes;  ///< Bytes that these wrote.
   int32_t io;  ///< An `avsg_io`.
   uint32_t reserved;  ///< Always 0.
+  /// The sessions that the file was made with, as are the numbers below (`avsg_pool_file`).
+  size_t sessions;
+  size_t session_rows;  ///< Rows of the blocks of a session.
+  size_t session_bytes;  ///< The most bytes of the caller for each session.
+  size_t token_bytes;  ///< Bytes of the caller for each token.
 } avsg_pool_info;
 
 /// Describes a pool.
@@ -833,11 +848,17 @@ typedef struct avsg_pool_file {
   /// The indexer of each layer, as every engine on the pool has them; NULL: one for all.
   const uint32_t *layer_indexer;
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
-  size_t queue_bytes;  ///< Bytes of the queue of writes; 0: 8 MiB.
+  size_t queue_bytes;  ///< Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
   /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
   uint64_t timeout_ms;
   int32_t keep;  ///< 1: the file stays when the pool ends, for `avsg_pool_open`.
   int32_t buffered;  ///< 1: through the page cache; 0: past it, with O_DIRECT.
+  /// The number of sessions of a kept file (`avsg_session`); 0: none. avsg_pool_open ignores this field and those
+  /// behind it, because the file tells them (`avsg_pool_info`).
+  size_t sessions;
+  size_t session_rows;  ///< Rows of the blocks of a session, as `page` of the engine.
+  size_t session_bytes;  ///< The most bytes of the caller for each session.
+  size_t token_bytes;  ///< Bytes of the caller for each token (avsg_pool_write_tokens); 0: none.
 } avsg_pool_file;
 
 /// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the pool's
@@ -849,6 +870,38 @@ avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
 /// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes
 /// durable (`fdatasync`), every later call fails. A pool in memory has nothing to flush.
 avsg_status avsg_pool_flush(const avsg_pool *pool);
+
+/// What a session of a kept file has: tokens whose rows and data last, and bytes of the caller. Token t is row
+/// t % n of block blocks[t / n], for blocks of n = `session_rows` rows. The rows of its tokens, and all rows of
+/// a block that several sessions have, cannot be written (AVSG_INVALID) until a commit without them has returned.
+typedef struct avsg_session {
+  size_t size;  ///< sizeof(avsg_session).
+  size_t length;  ///< The number of tokens.
+  int32_t *blocks;  ///< The blocks, each once; NULL if there are none.
+  size_t block_count;  ///< Elements of `blocks`.
+  void *data;  ///< Bytes of the caller; NULL if there are none.
+  size_t bytes;  ///< The length of `data`, at most `session_bytes`.
+} avsg_session;
+
+/// Gives what the last commit of a session has left, also after a kill or a loss of power; a session that never was
+/// committed has no tokens. `blocks` and `data` are filled if `block_count` and `bytes`, which say their room
+/// before the call and the numbers afterwards, are not 0. AVSG_INVALID if the room is too little, or the session
+/// is damaged.
+avsg_status avsg_pool_get_session(const avsg_pool *pool, size_t session, avsg_session *out);
+
+/// Makes all rows and data of tokens of the file durable, and then a session: `length` may be more or fewer than
+/// before, and 0 without blocks removes it. AVSG_LOST_ROWS if a row or the data of a new token was not written,
+/// as far as this process knows. After AVSG_OS the session is as before or as it was to be, and the pool is to
+/// be closed and opened again.
+avsg_status avsg_pool_commit_session(const avsg_pool *pool, size_t session, const avsg_session *to);
+
+/// Writes the data of the tokens in the rows from `first` on: `token_bytes` for each, one after another, such as its id
+/// and the keys of its indexers. A flush or commit makes it durable.
+avsg_status avsg_pool_write_tokens(const avsg_pool *pool, size_t first, const void *data, size_t bytes);
+
+/// Reads the data of the tokens in the rows from `first` on. AVSG_LOST_ROWS, with `data` undefined, if some is not
+/// whole.
+avsg_status avsg_pool_read_tokens(const avsg_pool *pool, size_t first, void *data, size_t bytes);
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
 #define AVSG_POOL_DESC_BYTES 112

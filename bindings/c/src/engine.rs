@@ -43,7 +43,7 @@ pub struct avsg_engine_config {
     pub layer_indexers: usize,
     /// Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
     pub cores: u32,
-    /// 1: the array `slot` of a plan has indices among the slots of all states, but `miss_slot` does not (Part 3).
+    /// 1: `slot` of a plan counts over all states, `miss_slot` does not (Part 3).
     pub global_slots: i32,
     /// Added to such indices; 0 or more.
     pub slot_base: i32,

@@ -53,8 +53,7 @@ pub struct avsg_plan_arrays {
     pub size: usize,
     /// The stride of tokens in `slot` and the miss lists: the engine's K.
     pub k: usize,
-    /// slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id. Within the token's state, from 0
-    /// to S - 1, or with `global_slots` among all states.
+    /// slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
     pub slot: *const i32,
     /// valid[t] is the number of ids of token t that have a slot.
     pub valid: *const i32,
@@ -69,8 +68,7 @@ pub struct avsg_plan_arrays {
     pub miss_position: *const i32,
     /// The id of each miss.
     pub miss_id: *const i32,
-    /// The slot of each miss within its state, from 0 to S - 1, also with `global_slots`: Stage Two reads it. As
-    /// `slot` numbers slots, it is slot[cu_q[r] * k + miss_position[cu_q[r] * k + j]].
+    /// The slot of each miss within its state, also with `global_slots`.
     pub miss_slot: *const i32,
     /// The pool's row of each miss, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,

@@ -14,7 +14,7 @@ use crate::status::{Result, avsg_status, check_reserved, choice, ensure, enter};
 use crate::{handle, sized};
 use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
-use avsg::disk::PoolFile;
+use avsg::disk::{PoolFile, PoolSessions};
 use avsg::engine::Indexers;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows;
@@ -160,7 +160,7 @@ pub struct avsg_pool_file {
     pub layer_indexer: *const u32,
     /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
     pub layer_indexers: usize,
-    /// Bytes of the queue of writes; 0: 8 MiB.
+    /// Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
     pub queue_bytes: usize,
     /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     pub timeout_ms: u64,
@@ -168,6 +168,15 @@ pub struct avsg_pool_file {
     pub keep: i32,
     /// 1: through the page cache; 0: past it, with O_DIRECT.
     pub buffered: i32,
+    /// The number of sessions of a kept file (`avsg_session`); 0: none. avsg_pool_open ignores this field and those
+    /// behind it, because the file tells them (`avsg_pool_info`).
+    pub sessions: usize,
+    /// Rows of the blocks of a session, as `page` of the engine.
+    pub session_rows: usize,
+    /// The most bytes of the caller for each session.
+    pub session_bytes: usize,
+    /// Bytes of the caller for each token (avsg_pool_write_tokens); 0: none.
+    pub token_bytes: usize,
 }
 
 impl avsg_pool_file {
@@ -184,7 +193,13 @@ impl avsg_pool_file {
             if self.queue_bytes == 0 { defaults.queue_bytes } else { self.queue_bytes };
         let keep = choice("keep", self.keep, &[false, true])?;
         let buffered = choice("buffered", self.buffered, &[false, true])?;
-        Ok(PoolFile { keep, buffered, queue_bytes, timeout, ..defaults })
+        let sessions = PoolSessions {
+            count: self.sessions,
+            rows: self.session_rows,
+            bytes: self.session_bytes,
+            token_bytes: self.token_bytes,
+        };
+        Ok(PoolFile { keep, buffered, queue_bytes, timeout, sessions, ..defaults })
     }
 }
 
@@ -258,6 +273,48 @@ pub unsafe extern "C" fn avsg_pool_read_row(
         let pool = handle::shared::<Pool>(pool)?;
         let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.read_row(layer, row, data)?)
+    })
+}
+
+/// Writes the rows from row `first` on of `count` layers, whose shape in `data` is [count][rows][bytes of a
+/// row]: the segments of a row one after another. `bytes` tells the number of rows. It costs one call for all
+/// rows; those of a file are written by large operations, and each record once if the list has all layers of an
+/// indexer, or if the records fit `queue_bytes` until all of their layers are written. After AVSG_OS the rows
+/// of the file that were not taken are not whole: repeat the call. Otherwise as avsg_pool_write_row.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_write_rows(
+    pool: *const avsg_pool,
+    layers: *const usize,
+    count: usize,
+    first: usize,
+    data: *const c_void,
+    bytes: usize,
+) -> avsg_status {
+    enter(|| {
+        let pool = handle::shared::<Pool>(pool)?;
+        let layers = contract!(sized::array("layers", layers, count)?);
+        let data = contract!(sized::array::<u8>("data", data.cast(), bytes)?);
+        Ok(pool.host.write_rows(layers, first, data)?)
+    })
+}
+
+/// Copies the rows from row `first` on of `count` layers to `data`, in the shape that avsg_pool_write_rows takes.
+/// Neighbours in a file are read by large operations. AVSG_LOST_ROWS, with `data` undefined, if a row is not
+/// whole in the file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_read_rows(
+    pool: *const avsg_pool,
+    layers: *const usize,
+    count: usize,
+    first: usize,
+    data: *mut c_void,
+    bytes: usize,
+) -> avsg_status {
+    enter(|| {
+        let pool = handle::shared::<Pool>(pool)?;
+        let layers = contract!(sized::array("layers", layers, count)?);
+        let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
+        Ok(pool.host.read_rows(layers, first, data)?)
     })
 }
 

@@ -1,4 +1,5 @@
 // avsg_stage_one.h: Stage One of one request, generated from its tape.
+// avsg_ops.h begins with the table of its buffers.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, learned lifetimes, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once

@@ -50,7 +50,7 @@ fn a_load_a_fork_and_an_invalidation_reach_the_state_that_they_name() {
     }
     let left: Vec<i32> = [10, 11].into_iter().chain(15..40).collect();
     assert_eq!([held(&handles, 1, 3), held(&handles, 0, 5)], [left, ids]);
-    assert_eq!([held(&handles, 1, 5), held(&handles, 0, 3)], [[]; 2]);
+    assert!(held(&handles, 1, 5).is_empty() && held(&handles, 0, 3).is_empty());
     handles.destroy();
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::batch::{OwnedBatch, requests};
 use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory::read_words;
@@ -384,6 +384,6 @@ impl RandomCaller<'_> {
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
 pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
-    let requests = owned.requests().filter(|request| request.state.is_some());
+    let requests = requests(owned).filter(|request| request.state.is_some());
     requests.filter_map(|request| Some(request.rows.zip(request.stable?..))).flatten()
 }

@@ -45,7 +45,7 @@ from .errors import (
 )
 from .memory import View
 from .plan import Failure, Plan, Request
-from .pool import Pool, PoolFile, PoolShape
+from .pool import Pool, PoolFile, PoolShape, Session
 from .workers import Workers, set_log
 
 #: The library's version.
@@ -95,6 +95,7 @@ __all__ = [
     "Request",
     "RequestStatus",
     "Role",
+    "Session",
     "SizeError",
     "SystemCallError",
     "Table",

@@ -30,10 +30,15 @@ class PoolFile(NamedTuple):
     buffered: bool = False
     #: The indexer of each layer, as of the engine; None: one for all.
     layer_indexer: Sequence[int] | None = None
-    #: Bytes of the queue of writes; 0: 8 MiB.
+    #: Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
     queue_bytes: int = 0
     #: Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     timeout_ms: int = 0
+    #: The sessions of a kept file, the rows of their blocks, and the most bytes of each; and the bytes of each token.
+    sessions: int = 0
+    session_rows: int = 0
+    session_bytes: int = 0
+    token_bytes: int = 0
 
     @staticmethod
     def config(file: Any) -> _header.avsg_pool_file:
@@ -41,12 +46,20 @@ class PoolFile(NamedTuple):
         if not isinstance(file, PoolFile):
             file = PoolFile(file)
         fields: dict[str, Any] = {"path": text(file.path, "file")}
-        for name in ("keep", "buffered", "queue_bytes", "timeout_ms"):
+        for name in set(PoolFile._fields) - {"path", "layer_indexer"}:
             fields[name] = getattr(file, name)
         if file.layer_indexer is not None:
             fields["layer_indexer"] = wholes(file.layer_indexer, "layer_indexer", c.c_uint32)
             fields["layer_indexers"] = len(fields["layer_indexer"])
         return struct(_header.avsg_pool_file, **fields)
+
+
+class Session(NamedTuple):
+    """What a session of a kept file has: token t is row t % n of block blocks[t // n], for blocks of n rows."""
+
+    length: int
+    blocks: np.ndarray
+    data: bytes
 
 
 class PoolShape(NamedTuple):
@@ -87,12 +100,6 @@ class PoolShape(NamedTuple):
         """Returns the bytes that a pool of this geometry takes at most, without taking them."""
         arguments = None, c.byref(self.config()), 0, 0, 0
         return filled(lib.avsg_get_memory, _header.avsg_memory, *arguments).pool
-
-
-def _addresses(rows: np.ndarray) -> range:
-    """The address of each row of a contiguous array of bytes."""
-    start = rows.ctypes.data
-    return range(start, start + rows.nbytes, rows.shape[1])
 
 
 class Pool:
@@ -181,6 +188,43 @@ class Pool:
         """Makes the rows of a file durable. In memory it does nothing."""
         check(lib.avsg_pool_flush(self._handle))
 
+    def session(self, number: int) -> Session:
+        """Returns what the last commit of a session has left, also after a kill or a loss of power."""
+        import numpy as np
+
+        info = self.info
+        blocks = np.empty(info.rows // info.session_rows if info.session_rows else 0, np.int32)
+        data = c.create_string_buffer(max(info.session_bytes, 1))
+        out = struct(_header.avsg_session, block_count=len(blocks), bytes=info.session_bytes)
+        out.blocks, out.data = blocks.ctypes.data, c.addressof(data)
+        check(lib.avsg_pool_get_session(self._handle, number, c.byref(out)))
+        return Session(out.length, blocks[: out.block_count].copy(), data.raw[: out.bytes])
+
+    def commit(self, number: int, length: int, blocks: Sequence[int], data: bytes = b"") -> None:
+        """Makes all rows and data of tokens durable, and then a session of `length` tokens, more or fewer than before.
+
+        Its rows cannot be written until a commit without them. 0 tokens without blocks remove the session.
+        """
+        listed = wholes(blocks, "blocks", c.c_int32)
+        to = struct(_header.avsg_session, length=length, block_count=len(listed), bytes=len(data))
+        to.blocks, to.data = c.addressof(listed), c.cast(c.c_char_p(data), c.c_void_p)
+        check(lib.avsg_pool_commit_session(self._handle, number, c.byref(to)))
+
+    def write_tokens(self, first: int, data: Any) -> None:
+        """Writes the data of the tokens in the rows from `first` on, such as ids: an array of any type."""
+        found = host_span(data, "data")
+        if not found.contiguous:
+            raise InvalidError("data is not contiguous, but tokens must be; make it contiguous")
+        check(lib.avsg_pool_write_tokens(self._handle, first, found.address, found.nbytes))
+
+    def read_tokens(self, first: int, tokens: int) -> np.ndarray:
+        """Returns the data of tokens: bytes of the shape [tokens, token_bytes]. LostRowsError if some is not whole."""
+        import numpy as np
+
+        data = np.empty((whole(tokens, "tokens"), self.info.token_bytes), np.uint8)
+        check(lib.avsg_pool_read_tokens(self._handle, first, data.ctypes.data, data.nbytes))
+        return data
+
     @property
     def info(self) -> PoolInfo:
         """The description of the pool, with what it has read and written until now."""
@@ -220,14 +264,31 @@ class Pool:
         check(lib.avsg_pool_read_row(self._handle, layer, row, data.ctypes.data, data.nbytes))
         return data
 
-    def write(self, layer: int, first: int, *segments: Any) -> None:
+    def write(self, layer: int | Sequence[int], first: int, *segments: Any) -> None:
         """Copies rows to the pool from row `first` on.
 
         There is an array of any type for each segment. Its first axis counts rows, and the elements
-        of a row have the segment's bytes. Slots that hold one of these rows keep its old bytes: see `write_row`.
+        of a row have the segment's bytes. With a list of layers there is an axis of layers before that. Slots that
+        hold one of these rows keep its old bytes: see `write_row`.
         """
         import numpy as np
 
+        layers = wholes(layer, "layer")
+        each = list(zip(*segments, strict=True)) if np.ndim(layer) else [segments]
+        if len(each) != len(layers):
+            raise InvalidError(f"rows of {len(each)} layers were passed, but {len(layers)} are listed; pass each")
+        of_layers = [self._checked(first, rows) for rows in each]
+        if self.info.file_bytes and of_layers and len(of_layers[0][0]):
+            whole_rows = [[np.ascontiguousarray(part).view(np.uint8) for part in rows] for rows in of_layers]
+            data = np.stack([np.concatenate([part.reshape(len(part), -1) for part in rows], 1) for rows in whole_rows])
+            place = data.ctypes.data, data.nbytes
+            check(lib.avsg_pool_write_rows(self._handle, layers, len(layers), first, *place))
+            return
+        for number, arrays in zip(layers, of_layers):
+            self._copy(number, first, arrays)
+
+    def _checked(self, first: int, segments: Sequence[Any]) -> list[Any]:
+        """Returns the rows of a layer, with an array for each segment."""
         lengths, first = self.info.segment_bytes, whole(first, "first")
         if len(segments) != len(lengths):
             raise InvalidError(f"{len(segments)} arrays were passed, but a row has {len(lengths)} segments; pass each")
@@ -246,13 +307,12 @@ class Pool:
                 end = first + found.shape[0]
                 raise InvalidError(f"rows {first} to {end} were passed, but the pool has {self.info.rows}; pass fewer")
         # NumPy copies the bytes of an element that it has no type for, such as a bfloat16.
-        arrays = [numpy_of(found, f"|V{found.itemsize}") if found.nbytes else () for found in spans]
-        if self.info.file_bytes and spans[0].nbytes:
-            whole_rows = [np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1) for rows in arrays]
-            data = np.concatenate(whole_rows, axis=1)
-            for row, at in enumerate(_addresses(data), first):
-                check(lib.avsg_pool_write_row(self._handle, layer, row, at, data.shape[1]))
-            return
+        return [numpy_of(found, f"|V{found.itemsize}") if found.nbytes else () for found in spans]
+
+    def _copy(self, layer: int, first: int, arrays: Sequence[Any]) -> None:
+        """Copies rows of a layer to their addresses."""
+        import numpy as np
+
         for segment, rows in enumerate(arrays):
             runs, low, end = self._block_runs(layer, segment), first, first + len(rows)
             while low < end:
@@ -262,18 +322,19 @@ class Pool:
                 block[:] = part.view(np.uint8).reshape(len(block), -1)
                 low += len(block)
 
-    def read(self, layer: int, first: int, rows: int) -> list[np.ndarray]:
+    def read(self, layer: int | Sequence[int], first: int, rows: int) -> list[np.ndarray]:
         """Returns a copy of rows from row `first` on: bytes of the shape [rows, segment bytes] for each segment.
 
-        LostRowsError if one is not whole in the file of the pool.
+        With a list of layers there is an axis of layers before that. LostRowsError if a row is not whole in the file
+        of the pool.
         """
         import numpy as np
 
-        lengths = self.info.segment_bytes
-        data = np.empty((whole(rows, "rows"), sum(lengths)), np.uint8)
-        for row, at in enumerate(_addresses(data), whole(first, "first")):
-            check(lib.avsg_pool_read_row(self._handle, layer, row, at, data.shape[1]))
-        return np.split(data, np.cumsum(lengths)[:-1], axis=1)
+        layers, lengths = wholes(layer, "layer"), self.info.segment_bytes
+        data = np.empty((len(layers), whole(rows, "rows"), sum(lengths)), np.uint8)
+        place = whole(first, "first"), data.ctypes.data, data.nbytes
+        check(lib.avsg_pool_read_rows(self._handle, layers, len(layers), *place))
+        return np.split(data if np.ndim(layer) else data[0], np.cumsum(lengths)[:-1], axis=-1)
 
     def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
         """Returns all rows of a layer's segment without a copy.

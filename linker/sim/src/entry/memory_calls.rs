@@ -4,13 +4,13 @@
 use super::argument::{Handle, Out};
 use crate::capture::{enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::schedule::{self, WaitGoal, run_until};
 use crate::sys;
 use crate::task::Task;
 
 pub(super) fn aclrtMalloc(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     at: Out<Handle>,
     bytes: usize,
     policy: i32,
@@ -24,21 +24,21 @@ pub(super) fn aclrtMalloc(
     at.handle(address)
 }
 
-pub(super) fn aclrtFree(machine: &mut Machine, at: u64) -> Outcome {
+pub(super) fn aclrtFree(machine: &mut Runtime, at: u64) -> Outcome {
     machine.current()?;
     let bytes = machine.memory.range_bytes(at).unwrap_or(0);
     machine.refuse_in_flight(at, bytes, false)?;
     machine.memory.free(at)
 }
 
-pub(super) fn aclrtMallocHost(machine: &mut Machine, at: Out<Handle>, bytes: usize) -> Outcome {
+pub(super) fn aclrtMallocHost(machine: &mut Runtime, at: Out<Handle>, bytes: usize) -> Outcome {
     at.check()?;
     machine.current()?;
     let address = machine.memory.malloc_host(bytes)?;
     at.handle(address)
 }
 
-pub(super) fn aclrtFreeHost(machine: &mut Machine, at: u64) -> Outcome {
+pub(super) fn aclrtFreeHost(machine: &mut Runtime, at: u64) -> Outcome {
     machine.current()?;
     let bytes = machine.memory.pinned_bytes(at).unwrap_or(0);
     machine.refuse_in_flight(at, bytes, false)?;
@@ -47,7 +47,7 @@ pub(super) fn aclrtFreeHost(machine: &mut Machine, at: u64) -> Outcome {
 
 /// Checks the addresses, the size and the direction of a copy.
 fn check_copy(
-    machine: &Machine,
+    machine: &Runtime,
     to: u64,
     max: usize,
     from: u64,
@@ -88,7 +88,7 @@ fn check_copy(
 }
 
 pub(super) fn aclrtMemcpy(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     to: u64,
     max: usize,
     from: u64,
@@ -107,7 +107,7 @@ pub(super) fn aclrtMemcpy(
 }
 
 pub(super) fn aclrtMemcpyAsync(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     to: u64,
     max: usize,
     from: u64,
@@ -134,7 +134,7 @@ pub(super) fn aclrtMemcpyAsync(
 }
 
 pub(super) fn aclrtMemset(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     at: u64,
     max: usize,
     value: i32,
@@ -149,7 +149,7 @@ pub(super) fn aclrtMemset(
 }
 
 pub(super) fn aclrtHostRegister(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     at: u64,
     bytes: u64,
     kind: i32,
@@ -167,7 +167,7 @@ pub(super) fn aclrtHostRegister(
     device.handle(mapped)
 }
 
-pub(super) fn aclrtHostUnregister(machine: &mut Machine, at: u64) -> Outcome {
+pub(super) fn aclrtHostUnregister(machine: &mut Runtime, at: u64) -> Outcome {
     machine.current()?;
     let bytes = machine.memory.registered(at).map_or(0, |r| r.bytes);
     // Any queued kernel may access registered memory.

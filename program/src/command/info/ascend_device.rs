@@ -7,7 +7,7 @@ use avsg_linker::ascend::limits::UB_BYTES;
 use serde::Serialize;
 
 use crate::command::emit::kernels_of;
-use crate::command::geometry::{Device, DeviceOptions};
+use crate::command::engine_options::{DeviceChoice, DeviceOptions};
 use crate::command::output;
 
 /// An Ascend device, or the reason why nothing is known of it.
@@ -33,9 +33,9 @@ impl Ascend {
     /// CPU.
     pub fn examine(options: &DeviceOptions, params: &Params) -> Result<Option<Self>> {
         let name = match options.device {
-            Device::Cpu => return Ok(None),
-            Device::Ascend => "ascend",
-            Device::AscendSim => "ascend-sim",
+            DeviceChoice::Cpu => return Ok(None),
+            DeviceChoice::Ascend => "ascend",
+            DeviceChoice::AscendSim => "ascend-sim",
         };
         let (kernels, _) = kernels_of(params, Abi::Direct)?;
         let used = kernels.kernels.iter().map(|kernel| kernel.ub_bytes).max();

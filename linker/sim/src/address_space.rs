@@ -25,7 +25,7 @@ const UNINITIALISED: u8 = 0xA5;
 
 /// The kind of a range of device addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RangeKind {
     /// Device memory.
     Device,
     /// The second mapping of a registered host range.
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
 pub(crate) struct Range {
     pub at: u64,
     pub bytes: usize,
-    pub kind: Kind,
+    pub kind: RangeKind,
     pub device: u32,
     /// Size in the address space, in bytes.
     span: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Registered {
 
 /// All memory of the simulated machine.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct AddressSpace {
     base: u64,
     next: u64,
     ranges: BTreeMap<u64, Range>,
@@ -63,7 +63,7 @@ pub(crate) struct Memory {
     used: usize,
 }
 
-impl Memory {
+impl AddressSpace {
     pub fn new() -> Self {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address that the system chooses replaces no other mapping.
@@ -114,7 +114,7 @@ impl Memory {
             return fail(sys::ACL_ERROR_RT_MEMORY_ALLOCATION, text);
         }
         let (at, span) = self.reserve(bytes)?;
-        let range = Range { at, bytes, kind: Kind::Device, device, span };
+        let range = Range { at, bytes, kind: RangeKind::Device, device, span };
         protect(at, span, true)?;
         // SAFETY: the pages of this new range are accessible, and nothing else uses them.
         unsafe { ptr::write_bytes(at as *mut u8, UNINITIALISED, bytes) };
@@ -126,7 +126,7 @@ impl Memory {
 
     pub fn free(&mut self, at: u64) -> Outcome {
         match self.ranges.get(&at) {
-            Some(range) if range.kind == Kind::Device => {
+            Some(range) if range.kind == RangeKind::Device => {
                 self.used -= range.bytes;
                 let span = range.span;
                 self.ranges.remove(&at);
@@ -222,7 +222,8 @@ impl Memory {
         let mapped = match remapped {
             Ok(_) => {
                 protect(to, span, false)?;
-                self.ranges.insert(to, Range { at: to, bytes, kind: Kind::Mapped, device, span });
+                self.ranges
+                    .insert(to, Range { at: to, bytes, kind: RangeKind::Mapped, device, span });
                 to
             }
             // Private memory cannot be mapped a second time.
@@ -258,7 +259,7 @@ impl Memory {
         let range = self.ranges.range(..=at).next_back().map(|(_, range)| *range);
         let holds = |r: &Range| at + bytes as u64 <= r.at + r.bytes as u64;
         match range.filter(holds) {
-            Some(range) if range.kind == Kind::Device => Ok(range),
+            Some(range) if range.kind == RangeKind::Device => Ok(range),
             // On the device such a copy is undefined; the simulator always refuses it.
             Some(_) => invalid(format!(
                 "{at:#x} is the mapped address of registered memory, which only kernels may use"
@@ -283,7 +284,7 @@ impl Memory {
     /// is host memory.
     pub fn regions(&self, device: u32) -> impl Iterator<Item = (u64, usize, bool)> + '_ {
         let own = self.ranges.values().filter(move |r| r.device == device);
-        let own = own.map(|r| (r.at, r.bytes, r.kind == Kind::Mapped));
+        let own = own.map(|r| (r.at, r.bytes, r.kind == RangeKind::Mapped));
         let same =
             self.registered.iter().filter(move |(a, r)| **a == r.mapped && r.device == device);
         own.chain(same.map(|(&at, r)| (at, r.bytes, true)))
@@ -333,7 +334,7 @@ impl Memory {
 
     /// Returns a line for each allocation and registration that was not released.
     pub fn leaks(&self) -> Vec<String> {
-        let device = self.ranges.values().filter(|r| r.kind == Kind::Device);
+        let device = self.ranges.values().filter(|r| r.kind == RangeKind::Device);
         let device = device.map(|r| format!("device memory {:#x}, {} bytes", r.at, r.bytes));
         let pinned = self.pinned.iter().map(|(a, n)| format!("pinned memory {a:#x}, {n} bytes"));
         let registered =
@@ -342,7 +343,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for AddressSpace {
     fn drop(&mut self) {
         for (&at, &bytes) in &self.pinned {
             // SAFETY: `malloc_host` made this mapping; a program that did not free it has leaked

@@ -10,12 +10,12 @@ use anyhow::{Context, Result};
 use avsg::disk::{Direction, Disk, Operation, Piece, PoolFile};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::splitmix::SplitMix64;
 use memmap2::MmapMut;
 use serde::Serialize;
 
-use avsg_measure::disk::RecordReader;
+use super::every_row::RecordReader;
+use crate::content::fill_row;
+use crate::splitmix::SplitMix64;
 
 /// Bytes of the file that is read.
 const FILE: usize = 128 << 20;

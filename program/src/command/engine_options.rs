@@ -44,7 +44,7 @@ pub(crate) fn machine() -> impl TypedValueParser<Value = MachineChoice> {
 
 /// The device that runs the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Device {
+pub(crate) enum DeviceChoice {
     /// This machine: threads are the cores, and process memory is the device memory
     Cpu,
     /// An Ascend 910B
@@ -88,8 +88,8 @@ impl TableOptions {
     }
 
     /// Returns the options with the default links per slot of a device.
-    pub(crate) fn on(&self, device: Device) -> Self {
-        if device == Device::Cpu { self.clone() } else { self.on_vector_core() }
+    pub(crate) fn on(&self, device: DeviceChoice) -> Self {
+        if device == DeviceChoice::Cpu { self.clone() } else { self.on_vector_core() }
     }
 
     /// Returns the options with two links per slot unless they say otherwise, so that a table `wide` fits the
@@ -211,7 +211,7 @@ impl RowOptions {
 pub(crate) struct DeviceOptions {
     /// Device that runs the operator
     #[arg(long, value_enum, default_value = "cpu")]
-    pub device: Device,
+    pub device: DeviceChoice,
     /// Folder with the geometry's kernels, compiled for the Ascend device [default: built-in kernels]
     #[arg(long, value_name = "DIR")]
     pub kernels: Option<PathBuf>,
@@ -236,9 +236,11 @@ impl DeviceOptions {
     /// Opens the device; `None` for the CPU.
     pub fn context(&self) -> Result<Option<Arc<Context>>> {
         Ok(match self.device {
-            Device::Cpu => None,
-            Device::AscendSim => Some(simulated::context()?),
-            Device::Ascend => Some(Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?),
+            DeviceChoice::Cpu => None,
+            DeviceChoice::AscendSim => Some(simulated::context()?),
+            DeviceChoice::Ascend => {
+                Some(Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?)
+            }
         })
     }
 

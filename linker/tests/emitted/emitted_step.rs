@@ -8,7 +8,7 @@ use avsg_device::learned::{LIFETIMES, START, part};
 use avsg_device::memory::{links_end, table_words};
 use avsg_device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg_device::request::status;
-use avsg_device::share::sharers;
+use avsg_device::sharers::sharers;
 use avsg_device::state::header;
 use avsg_linker::ascend::ascendc;
 use avsg_linker::ascend::kernels::{Abi, Kernel};

@@ -1,4 +1,4 @@
-//! Folders on a disk, and files without a name in them.
+//! Folders on a disk, files without a name in them, and where the rows of a deployment would be in a file.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -6,6 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use avsg::disk::{Layout, Shape};
+use avsg::indexers::Indexers;
+use avsg::rows::RowFormat;
 use rustix::fs::{OFlags, statfs};
 
 use crate::checks::require;
@@ -44,4 +47,20 @@ pub fn direct(file: &File) -> Result<File> {
     let flags = OFlags::DIRECT.bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path_in_proc(file));
     opened.context("opening a file with O_DIRECT, which its file system may not support")
+}
+
+/// Returns the layout of a file with blocks of `block` bytes, in which `indexers` indexers
+/// share the layers evenly.
+///
+/// # Errors
+/// If a number is out of range.
+pub fn layout(
+    [layers, indexers, rows]: [usize; 3],
+    format: &RowFormat,
+    block: usize,
+) -> Result<Layout> {
+    let of_layer: Vec<usize> = (0..layers).map(|layer| layer * indexers / layers).collect();
+    let indexers = Indexers::of_layers(&of_layer)?;
+    let shape = Shape { layers, rows, format: format.clone(), indexers };
+    Ok(Layout::new(&shape, block, 0)?)
 }

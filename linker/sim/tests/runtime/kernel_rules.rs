@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calls::*;
 use avsg_sim::entries::*;
-use avsg_sim::{Kernel, KernelFault, Options, Session, sys};
+use avsg_sim::{ClosureKernel, KernelFault, Options, Session, sys};
 
 /// A kernel that adds the number in its buffer to the word at its address.
-fn adder(sync_all: bool) -> Kernel {
-    Kernel::new(sync_all, |device| {
+fn adder(sync_all: bool) -> ClosureKernel {
+    ClosureKernel::new(sync_all, |device| {
         let (word, by) = (device.slice(device.args[0], 8)?, device.slice(device.args[1], 8)?);
         // SAFETY: `slice` has checked the range, and the simulator runs one kernel at a time.
         let word = unsafe { AtomicU64::from_ptr(word.cast()) };
@@ -201,7 +201,10 @@ fn captured_work_runs_when_it_is_replayed() {
 #[test]
 fn faults_are_injected_where_they_were_requested() {
     let session = begin(no_jitter());
-    session.kernel("add", Kernel::new(false, |_| Err(KernelFault::Hang("endless loop".into()))));
+    session.kernel(
+        "add",
+        ClosureKernel::new(false, |_| Err(KernelFault::Hang("endless loop".into()))),
+    );
     session.fail("aclrtMalloc", 2, 207_001);
     let device = create!(aclrtMalloc(64, 0));
     let mut none: Handle = null_mut();

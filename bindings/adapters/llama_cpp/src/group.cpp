@@ -49,7 +49,7 @@ void Group::start(const Settings &settings, Avsg &avsg, size_t indexer, const st
         out_ = plan_->arrays();
         occupant_.assign(settings.slots, -1);
     }
-    for (size_t id = 0; id < static_cast<size_t>(length); id++) {
+    for (size_t id = static_cast<size_t>(settings.kept); id < static_cast<size_t>(length); id++) {
         for (size_t layer = 0; layer < layers_.size(); layer++) write(layer, id, row_of(caches_[layer], id));
     }
     if (mapped_) mapped_->end_step();

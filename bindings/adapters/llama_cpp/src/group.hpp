@@ -26,6 +26,9 @@ struct Settings {
     Fault fault = Fault::None;
     bool every_row = false;  // empties the table at each step, so that every selected row is copied
     std::string disk;        // a folder, in whose file the rows are; empty: the rows are in memory
+    bool keep = false;       // `disk` is the path of a file that stays
+    int32_t kept = 0;        // tokens whose rows the file has from an earlier process; above 0 it is opened
+    uint32_t k = 0;          // the most ids that an indexer selects for a token; 0: as the prompt shows
     bool mapped = false;     // the rows are in a mapped file of that folder, and AVSG has no part
     int fault_step = 5;     // the step, from 1, of the faults that happen once
 };
@@ -52,7 +55,7 @@ class Group {
     bool has(int layer) const;
     int first() const { return layers_.front(); }
 
-    // Creates the plan, and moves the rows of the prompt to the pool or to a mapped file. `caches` has the
+    // Creates the plan, and moves the rows of the prompt to the pool or to a mapped file, unless it has them. `caches` has the
     // rows of each layer of the model, and `avsg` outlives the group.
     void start(const Settings &settings, Avsg &avsg, size_t indexer, const std::vector<ggml_tensor *> &caches, int32_t length);
 

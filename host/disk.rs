@@ -1,7 +1,7 @@
 //! Rows in a file or on a block device: the store behind a pool with [`PoolConfig::file`](crate::pool::PoolConfig::file).
 //!
 //! - [`Layout`] says where each row is; rows that are selected together are one record.
-//! - [`Store`] has the file. Rows are appended to its queue of writes and read one by one.
+//! - [`Store`] has the file. Rows are appended to its queue of writes and read by ranges.
 //! - [`Reader`] reads many records at once, all in flight.
 //! - [`Disk`] and [`Queue`] are the system calls, which a test can replace.
 //!
@@ -29,6 +29,7 @@ mod info;
 mod io;
 mod layout;
 mod open;
+mod range;
 mod reader;
 mod records;
 mod ring;

@@ -11,7 +11,7 @@ use crate::copy::Copier;
 use crate::indexers::Indexers;
 use crate::overlap::{self, Grids};
 use crate::pool::{Geometry, HostPool};
-use crate::rows::MAX_SEGMENTS;
+use crate::rows::{MAX_SEGMENTS, Row};
 use crate::system::allocator::Allocator;
 use crate::system::cpus::{MAX_CORES, allowed_cpu_count};
 use crate::system::fork::Birth;
@@ -223,22 +223,20 @@ impl Resources {
     /// because the rows of a token in all layers of an indexer are one record of a file. If the pool's file
     /// does not take a row, it and the rows behind it are errors when they are read, until they are written.
     pub fn write_rows(&self, call: &HostCall<'_>) -> Result<()> {
-        let mut written = Ok(());
-        for (at, request, id) in Self::fresh_ids(&call.batch) {
-            let Some(row) = self.row(&call.batch, request, id) else { continue };
-            for (index, &layer) in call.layers.iter().enumerate() {
+        let rows = Self::fresh_ids(&call.batch).filter_map(|(at, request, id)| {
+            self.row(&call.batch, request, id).map(|row| (at, row))
+        });
+        self.pool.write_each(rows.flat_map(|(at, row)| {
+            call.layers.iter().enumerate().map(move |(index, &layer)| {
+                let mut parts = [&[][..]; MAX_SEGMENTS];
                 let fresh = call.fresh_of(index).unwrap_or(&[]);
                 let segments = self.pool.format().as_slice().iter().zip(fresh);
-                let parts: heapless::Vec<_, MAX_SEGMENTS> = segments
-                    .map(|(segment, rows)| &rows[at * segment.stride..][..segment.bytes])
-                    .collect();
-                written = written.and_then(|()| self.pool.write_parts(layer, row, &parts));
-                if written.is_err() {
-                    self.pool.forget_row(layer, row);
+                for (part, (segment, rows)) in parts.iter_mut().zip(segments) {
+                    *part = &rows[at * segment.stride..][..segment.bytes];
                 }
-            }
-        }
-        written
+                Row { layer, row, parts }
+            })
+        }))
     }
 
     /// Checks that every fresh row of a batch has a row in the pool.

@@ -77,11 +77,31 @@ impl RowFormat {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
+    /// Cuts a whole row into its segments.
+    pub(crate) fn row<'a>(&self, layer: usize, row: usize, mut bytes: &'a [u8]) -> Row<'a> {
+        let mut parts = [&[][..]; MAX_SEGMENTS];
+        for (part, segment) in parts.iter_mut().zip(&self.segments) {
+            *part = bytes.split_off(..segment.bytes).unwrap_or(&[]);
+        }
+        Row { layer, row, parts }
+    }
+
     pub(crate) fn expect_row(&self, given: usize) -> Result<()> {
         ensure!(given == self.bytes(), "row buffer" is format!("{given} bytes"), but
             "a row has {} bytes", self.bytes(); "pass all segments back to back");
         Ok(())
     }
+}
+
+/// The bytes of a row of one layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The layer.
+    pub layer: usize,
+    /// The number of the row.
+    pub row: usize,
+    /// The segments, and empty slices behind them.
+    pub parts: [&'a [u8]; MAX_SEGMENTS],
 }
 
 /// The distances between the rows of a segment: row n is (n / block_rows) * block +

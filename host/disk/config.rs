@@ -17,7 +17,7 @@ pub struct PoolFile {
     /// Whether reads and writes use io_uring, where the kernel allows it. Otherwise they use `preadv`
     /// and `pwritev`.
     pub io_uring: bool,
-    /// Bytes of the queue of writes. It holds at least 8 records.
+    /// Bytes of the queue of writes, at most 256 MiB. It holds at least 8 records.
     pub queue_bytes: usize,
     /// The longest time without a completed read or write after which a call returns an error. A call
     /// of `preadv` or `pwritev` cannot be interrupted, so without io_uring the limit bounds the waits

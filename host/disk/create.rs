@@ -15,7 +15,7 @@ use super::open::{self, Opened};
 use super::records::{Records, check_len};
 use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
-use super::write_queue::{self, WriteQueue};
+use super::write_queue::{self, MAX_BYTES, WriteQueue};
 use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};
 
@@ -82,12 +82,11 @@ impl Store {
     /// If the geometry is invalid.
     pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
         let layout = Self::lay_out(shape, file, ALIGNMENT)?;
-        let record = layout.max_record_bytes();
-        let (count, spare) = write_queue::capacity(record, layout.layers(), file.queue_bytes);
+        let (record, layers) = (layout.max_record_bytes(), layout.max_group_layers());
+        let queue = write_queue::plan_bytes(record, layers, file.queue_bytes);
         let rows = Bits::words_for(layout.row_count()) * 8;
         let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
-        // A smaller block leaves room for a part of a record more.
-        Ok((count + spare + 1) * record + rows + records + Stamps::BYTES)
+        Ok(queue + rows + records + Stamps::BYTES)
     }
 
     /// Returns the shape that a kept file was made with.
@@ -114,6 +113,8 @@ impl Store {
             "every read takes some time"; "pass the longest time that the device may take");
         ensure!(!file.keep || shape.layers <= MAX_LAYERS, "layers" is shape.layers, but
             "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
+        ensure!(file.queue_bytes <= MAX_BYTES, "queue_bytes" is file.queue_bytes, but
+            "a queue of writes has at most {MAX_BYTES}"; "pass fewer bytes");
         let start = if file.keep { header::BYTES.next_multiple_of(block) } else { 0 };
         Layout::new(shape, block, start as u64)
     }

@@ -4,8 +4,6 @@ use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
-use super::flight::Unmoved;
-use super::info::DiskCounters;
 use super::io::Piece;
 use super::records::Records;
 use crate::Result;
@@ -13,8 +11,8 @@ use crate::system::mapping::Mapping;
 use crate::system::reserve;
 
 const WHAT: &str = "queue of writes";
-/// The number of a record that is none.
-const NONE: usize = usize::MAX;
+/// The number of an entry that is none.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// What happens to the record of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,27 +20,31 @@ pub(super) enum EntryState {
     Free,
     /// Its memory may change.
     Filling,
-    /// The other bytes of its blocks are read into this place of the second memory.
-    Reading(usize),
-    /// They were read.
-    Read(usize),
+    /// The other bytes of its blocks are read into a spare record.
+    Reading,
+    /// They were read, and no row has come since.
+    Merged,
     Writing,
-    /// Its write has failed, and will be tried again.
-    Failed,
 }
 
 /// A record in the queue.
 #[derive(Debug, Clone)]
 pub(super) struct QueueEntry {
     pub state: EntryState,
-    pub indexer: usize,
+    /// Whether the entry is on the list of those that are written next.
+    pub listed: bool,
+    /// Whether it is written without its neighbours, because a write with them has failed.
+    pub alone: bool,
+    pub indexer: u32,
     pub row: usize,
     /// Rows that have arrived.
-    pub rows: usize,
-    /// The bytes of the record that are written, in whole blocks.
+    pub rows: u32,
+    /// The entry before it in its operation.
+    pub before: u32,
+    /// The next entry whose record has the same hash.
+    next: u32,
+    /// The bytes of the record that are read or written, in whole blocks.
     pub range: Range<usize>,
-    /// Larger in later entries.
-    pub age: u64,
 }
 
 /// The entries of a queue of writes, and their memory. The kernel reads the memory while records are
@@ -53,89 +55,145 @@ pub(super) struct QueueEntries {
     /// Bytes from one record in memory to the next.
     stride: usize,
     pub all: Vec<QueueEntry>,
-    /// The number of the record of each entry.
-    record: Vec<usize>,
+    /// The first entry for each hash of a record's number.
+    heads: Vec<u32>,
     /// A bit per layer for each entry.
     arrived: Vec<u64>,
     /// The words of `arrived` that each entry has.
     words: usize,
-    /// The entries that are free.
-    pub free: Vec<usize>,
-    ages: u64,
-    /// The first failure that no call has reported.
-    pub failure: Option<Unmoved>,
+    /// The entries that are free. Those that are taken one after another are neighbours in memory, if possible.
+    free: Vec<u32>,
 }
 
 impl QueueEntries {
     pub fn new(records: &Arc<Records>, count: usize, spare: usize) -> Result<Self> {
         let layout = &records.layout;
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
-        let words = layout.layers().div_ceil(64);
+        let words = layout.max_group_layers().div_ceil(64);
         let none = QueueEntry {
             state: EntryState::Free,
+            listed: false,
+            alone: false,
             indexer: 0,
             row: 0,
             rows: 0,
+            before: NONE,
+            next: NONE,
             range: 0..0,
-            age: 0,
         };
         let mut free = reserve::with_capacity(WHAT, count)?;
-        free.extend((0..count).rev());
+        free.extend((0..count as u32).rev());
         Ok(Self {
             records: Arc::clone(records),
             memory: Mapping::anonymous(WHAT, stride * (count + spare))?,
             stride,
             all: reserve::filled(WHAT, count, none)?,
-            record: reserve::filled(WHAT, count, NONE)?,
+            heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,
             arrived: reserve::filled(WHAT, count * words, 0)?,
             words,
             free,
-            ages: 0,
-            failure: None,
         })
+    }
+
+    /// Returns the most bytes that each entry takes beside its record of up to `layers` layers.
+    pub fn bytes_beside(layers: usize) -> usize {
+        // `heads` has at most two for each entry; the list of the queue is one like `free`.
+        size_of::<QueueEntry>() + 4 * size_of::<u32>() + layers.div_ceil(64) * size_of::<u64>()
+    }
+
+    /// Returns the place in `heads` for the number of a record.
+    fn hash(&self, record: usize) -> usize {
+        let hash = (record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        hash as usize & (self.heads.len() - 1)
+    }
+
+    fn record(&self, at: u32) -> usize {
+        let QueueEntry { indexer, row, .. } = self.all[at as usize];
+        self.records.layout.record_number(indexer as usize, row)
     }
 
     /// Returns the entry of the record with this number.
     pub fn find(&self, record: usize) -> Option<usize> {
-        let places = || self.record.iter().position(|&other| other == record);
-        self.records.queued.get(record).then(places).flatten()
-    }
-
-    /// Returns whether the file is read for an entry.
-    pub fn is_reading(&self) -> bool {
-        self.all.iter().any(|entry| matches!(entry.state, EntryState::Reading(_)))
-    }
-
-    /// Returns the entries that are wanted, the oldest first, at most `most`.
-    pub fn oldest<const N: usize>(
-        &self,
-        wanted: impl Fn(&QueueEntry) -> bool,
-    ) -> heapless::Vec<usize, N> {
-        let mut found = heapless::Vec::<usize, N>::new();
-        let mut after = 0;
-        while !found.is_full() {
-            let later = self.all.iter().enumerate();
-            let later = later.filter(|(_, entry)| entry.age > after && wanted(entry));
-            let Some((at, entry)) = later.min_by_key(|(_, entry)| entry.age) else { break };
-            after = entry.age;
-            // This cannot fail: the condition of the loop says that there is room.
-            let _ = found.push(at);
+        if !self.records.queued.get(record) {
+            return None;
         }
-        found
+        let mut at = self.heads[self.hash(record)];
+        while at != NONE && self.record(at) != record {
+            at = self.all[at as usize].next;
+        }
+        (at != NONE).then_some(at as usize)
+    }
+
+    /// Returns whether no record is in the queue.
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.all.len()
+    }
+
+    /// Returns whether a record can be taken.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Returns whether the memory of an entry may change.
+    pub fn is_open(&self, at: usize) -> bool {
+        matches!(self.all[at].state, EntryState::Filling | EntryState::Merged)
     }
 
     /// Takes a free entry for a record that is not in the queue.
     pub fn take(&mut self, indexer: usize, row: usize) -> Option<usize> {
-        let at = self.free.pop()?;
-        self.ages += 1;
-        let (state, age) = (EntryState::Filling, self.ages);
-        self.all[at] = QueueEntry { state, indexer, row, rows: 0, range: 0..0, age };
-        self.record[at] = self.records.layout.record_number(indexer, row);
+        let number = self.free.pop()?;
+        let (at, record) = (number as usize, self.records.layout.record_number(indexer, row));
+        let head = self.hash(record);
+        self.all[at] = QueueEntry {
+            state: EntryState::Filling,
+            listed: false,
+            alone: false,
+            indexer: indexer as u32,
+            row,
+            rows: 0,
+            before: NONE,
+            next: std::mem::replace(&mut self.heads[head], number),
+            range: 0..0,
+        };
+        self.records.queued.set(record);
         let words = self.words;
         self.arrived[at * words..][..words].fill(0);
         // What has not arrived, and the padding, is written as zeros.
         self.bytes_mut(at).fill(0);
         Some(at)
+    }
+
+    /// Takes a record that was written out of the queue.
+    pub fn release(&mut self, at: usize) {
+        let (number, record) = (at as u32, self.record(at as u32));
+        let (head, next) = (self.hash(record), self.all[at].next);
+        if self.heads[head] == number {
+            self.heads[head] = next;
+        } else {
+            let mut other = self.heads[head] as usize;
+            while self.all[other].next != number {
+                other = self.all[other].next as usize;
+            }
+            self.all[other].next = next;
+        }
+        self.all[at].state = EntryState::Free;
+        self.free.push(number);
+        self.records.queued.clear(record);
+    }
+
+    /// Returns the offset in the file of an entry's range.
+    pub fn offset(&self, at: usize) -> u64 {
+        let QueueEntry { indexer, row, ref range, .. } = self.all[at];
+        self.records.layout.record_offset(indexer as usize, row) + range.start as u64
+    }
+
+    /// Sets the range of an entry to the blocks of the rows that have arrived. Returns whether bytes of others are
+    /// in these blocks that may be in the file and are not in the entry.
+    pub fn set_range(&mut self, at: usize) -> bool {
+        let indexer = self.all[at].indexer as usize;
+        let range = self.records.blocks_of(indexer, self.span(at));
+        self.all[at].range = range;
+        self.all[at].state != EntryState::Merged && self.missing(at).next().is_some()
     }
 
     /// Returns whether the row of the layer at this place among those of the indexer is in the entry.
@@ -145,21 +203,29 @@ impl QueueEntries {
 
     /// Notes that the row at this place has arrived.
     pub fn note(&mut self, at: usize, place: usize) {
+        self.all[at].state = EntryState::Filling;
         if !self.has(at, place) {
             self.all[at].rows += 1;
             self.arrived[at * self.words + place / 64] |= 1 << (place % 64);
         }
     }
 
+    /// Returns the number of layers of an entry's record.
+    fn layers(&self, at: usize) -> usize {
+        self.records.layout.group_layers(self.all[at].indexer as usize)
+    }
+
     /// Returns whether the rows of all layers are in the entry.
     pub fn is_whole(&self, at: usize) -> bool {
-        self.all[at].rows == self.records.layout.group_layers(self.all[at].indexer)
+        self.all[at].rows as usize == self.layers(at)
     }
 
     /// Returns the first place that has arrived, and the one behind the last.
-    pub fn span(&self, at: usize) -> Range<usize> {
-        let mut places = (0..self.records.layout.group_layers(self.all[at].indexer))
-            .filter(|&place| self.has(at, place));
+    fn span(&self, at: usize) -> Range<usize> {
+        if self.is_whole(at) {
+            return 0..self.layers(at);
+        }
+        let mut places = (0..self.layers(at)).filter(|&place| self.has(at, place));
         let first = places.next().unwrap_or(0);
         first..places.next_back().unwrap_or(first) + 1
     }
@@ -190,21 +256,16 @@ impl QueueEntries {
     }
 
     fn whole(&self, at: usize) -> Piece {
-        self.piece(at, 0..self.records.layout.record_bytes(self.all[at].indexer))
+        self.piece(at, 0..self.records.layout.record_bytes(self.all[at].indexer as usize))
     }
 
-    /// Returns the parts of these bytes of a record that hold rows which may be in the file and are not in the entry.
-    pub fn missing<'a>(
-        &'a self,
-        at: usize,
-        range: &'a Range<usize>,
-    ) -> impl Iterator<Item = Range<usize>> + 'a {
-        let QueueEntry { indexer, row, .. } = self.all[at];
+    /// Returns the parts of an entry's range that hold rows which may be in the file and are not in the entry.
+    fn missing(&self, at: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+        let QueueEntry { indexer, row, ref range, .. } = self.all[at];
         let (layout, stride) = (&self.records.layout, self.records.layout.row_stride());
-        let places =
-            range.start / stride..range.end.div_ceil(stride).min(layout.group_layers(indexer));
+        let places = range.start / stride..range.end.div_ceil(stride).min(self.layers(at));
         let missing = places.filter(move |&place| {
-            let number = layout.row_number(indexer, row, place);
+            let number = layout.row_number(indexer as usize, row, place);
             !self.has(at, place) && self.records.present.get(number)
         });
         missing
@@ -213,36 +274,13 @@ impl QueueEntries {
 
     /// Puts what was read of missing rows into the blocks of a record.
     pub fn merge(&mut self, at: usize, spare: usize) {
-        let range = self.all[at].range.clone();
-        for part in self.missing(at, &range) {
+        for part in self.missing(at) {
             let from = self.piece(self.all.len() + spare, part.clone());
             let to = self.piece(at, part);
             // SAFETY: entries and spare records do not overlap. The read of the spare record has ended, and
             // the entry is not being written.
             unsafe { to.at.copy_from_nonoverlapping(from.at, to.len) };
         }
-    }
-
-    /// Notes the end of an operation of an entry.
-    pub fn ended(&mut self, at: usize, result: std::result::Result<(), Unmoved>) {
-        let entry = &mut self.all[at];
-        match (entry.state, result) {
-            (EntryState::Reading(spare), Ok(())) => entry.state = EntryState::Read(spare),
-            (EntryState::Reading(_), Err(failure)) => {
-                entry.state = EntryState::Filling;
-                self.failure.get_or_insert(failure);
-            }
-            (_, Ok(())) => {
-                DiskCounters::add(&self.records.counters.writes, 1);
-                DiskCounters::add(&self.records.counters.written_bytes, entry.range.len());
-                entry.state = EntryState::Free;
-                self.free.push(at);
-                self.records.queued.clear(std::mem::replace(&mut self.record[at], NONE));
-            }
-            (_, Err(failure)) => {
-                entry.state = EntryState::Failed;
-                self.failure.get_or_insert(failure);
-            }
-        }
+        self.all[at].state = EntryState::Merged;
     }
 }

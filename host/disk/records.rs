@@ -14,6 +14,7 @@ use super::flight::{self, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
 use super::layout::Layout;
+use crate::rows::Row;
 use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};
 
@@ -42,7 +43,7 @@ pub(super) struct Records {
 
 impl Records {
     /// Copies a row of a layer to its place in a record in memory, with its checksum.
-    pub fn put(&self, record: &mut [u8], layer: usize, row: usize, parts: &[&[u8]]) {
+    pub fn put(&self, record: &mut [u8], &Row { layer, row, parts }: &Row<'_>) {
         let layout = &self.layout;
         let range = layout.row_range(layer);
         let mut rest = &mut record[range.clone()];

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use spin::{Mutex, MutexGuard};
 
-use super::aligned::Aligned;
 use super::blocking::Blocking;
 use super::info::{DiskCounters, DiskInfo, DiskStats};
 use super::io::{Direction, Disk, Queue};
@@ -17,11 +16,14 @@ use super::layout::Layout;
 use super::records::Records;
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
-use crate::rows::RowFormat;
+use crate::rows::{Row, RowFormat};
 use crate::{Result, ensure};
 
 /// The most operations of a ring that are under way at once.
 pub(super) const DEPTH: u32 = 256;
+
+/// The most rows that are put into the queue of writes before readers get a turn.
+const LOCKED_ROWS: usize = 1024;
 
 /// Puts another [`Disk`] between a store and its file, for tests.
 pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Disk>) -> Arc<dyn Disk>;
@@ -68,61 +70,50 @@ impl Store {
         self.records.timeout
     }
 
-    /// Puts a whole row of one layer into the queue of writes and returns; `parts`, back to back, are its
-    /// bytes. The record is written when the rows of all layers of its indexer are there, or when the queue
-    /// needs the room. It allocates nothing unless it returns an error.
+    /// Puts whole rows, each of one layer, into the queue of writes and returns. A record is written when the rows
+    /// of all layers of its indexer are there, together with its neighbours, or when the queue needs the room. It
+    /// allocates nothing unless it returns an error.
     ///
     /// # Errors
-    /// If there is no such row, the length is wrong, no room comes in time, or an earlier write failed: that
-    /// error names the row of the write, which stays in the queue and is tried again. After an error the row
-    /// of this call may be in the queue or not, and it is an error to read it until it is appended again.
-    pub fn append(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
-        self.check(layer, row)?;
-        let bytes = parts.iter().map(|part| part.len()).sum();
-        self.format.expect_row(bytes)?;
-        self.put(&mut *self.lock()?, layer, row, parts)
+    /// If a row does not exist, the length is wrong, no room comes in time, or an earlier write failed: that
+    /// error names the row of the write, which stays in the queue and is tried again. The row that has the error
+    /// and those behind it are errors when they are read, until they are appended again.
+    pub fn append<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Result<()> {
+        self.records.birth.check("pool")?;
+        let mut rows = rows.peekable();
+        while rows.peek().is_some() {
+            let done = self.lock().and_then(|mut queue| {
+                queue.collect()?;
+                let some = rows.by_ref().take(LOCKED_ROWS);
+                some.into_iter().try_for_each(|row| self.put(&mut queue, &row))
+            });
+            if done.is_err() {
+                rows.for_each(|row| self.forget(&row));
+                return done;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a row into the queue of writes, and then tells readers that keep copies of its record.
-    fn put(&self, queue: &mut WriteQueue, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
-        let put = queue.append(layer, row, parts);
-        if put.is_err() {
-            self.forget(layer, row);
-        }
+    fn put(&self, queue: &mut WriteQueue, row: &Row<'_>) -> Result<()> {
         let layout = self.layout();
-        self.stamps.written(layout.record_number(layout.indexer_of(layer), row));
+        layout.check_row(row.layer, row.row)?;
+        self.format.expect_row(row.parts.iter().map(|part| part.len()).sum())?;
+        let put = queue.append(row);
+        if put.is_err() {
+            self.forget(row);
+        }
+        self.stamps.written(layout.record_number(layout.indexer_of(row.layer), row.row));
         put
     }
 
-    /// Makes reads of a row an error until it is written again, because its new bytes may not have been
-    /// taken. The row exists.
-    pub(crate) fn forget(&self, layer: usize, row: usize) {
-        self.records.present.clear(self.layout().number_of(layer, row));
-    }
-
-    /// Reads one row of one layer in this thread, its segments back to back. Several threads may read at once.
-    ///
-    /// # Errors
-    /// If there is no such row, it is not whole, or it cannot be read.
-    pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
-        self.check(layer, row)?;
-        self.format.expect_row(into.len())?;
-        let record = self.layout().record_number(self.layout().indexer_of(layer), row);
-        if self.records.queued.get(record) && self.lock()?.copy_row(layer, row, into) {
-            return Ok(());
+    /// Makes reads of a row, if it exists, an error until it is written again, because its new bytes may not have
+    /// been taken.
+    fn forget(&self, row: &Row<'_>) {
+        if self.layout().check_row(row.layer, row.row).is_ok() {
+            self.records.present.clear(self.layout().number_of(row.layer, row.row));
         }
-        self.row_of_file(layer, row, into)
-    }
-
-    fn row_of_file(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
-        let (layout, indexer) = (self.layout(), self.layout().indexer_of(layer));
-        let range = self.records.blocks_of(indexer, layout.place(layer)..layout.place(layer) + 1);
-        let mut record = Aligned::zeroed("record", layout.record_bytes(indexer))?;
-        let offset = layout.record_offset(indexer, row) + range.start as u64;
-        self.count_read(range.len());
-        self.records.read(offset, &mut record.bytes_mut()[range])?;
-        into.copy_from_slice(self.row_in(record.bytes(), layer, row)?);
-        Ok(())
     }
 
     /// Reads one record in this thread: what [`Reader`](super::Reader) does for many, without io_uring. It
@@ -143,7 +134,7 @@ impl Store {
             return Ok(());
         }
         let (offset, len) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
-        self.count_read(len);
+        self.count_read(len, 1);
         // SAFETY: `to` is valid for writes of a record, which is `len` bytes, and no other code uses it
         // (`# Safety`).
         unsafe { self.records.run(Direction::Read, offset, to, len) }
@@ -219,21 +210,16 @@ impl Store {
         Ok((Box::new(Blocking::new(Arc::clone(&records.disk))?), false))
     }
 
-    fn check(&self, layer: usize, row: usize) -> Result<()> {
-        self.records.birth.check("pool")?;
-        self.layout().check_row(layer, row)
-    }
-
-    fn count_read(&self, bytes: usize) {
+    pub(super) fn count_read(&self, bytes: usize, records: usize) {
         let DiskCounters { reads, read_bytes, records_read, .. } = &self.records.counters;
         DiskCounters::add(reads, 1);
         DiskCounters::add(read_bytes, bytes);
-        DiskCounters::add(records_read, 1);
+        DiskCounters::add(records_read, records);
     }
 
     /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait
     /// for the device, which they do for a limited time.
-    fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
         const POLLS: u32 = 100;
         let (start, mut polls) = (Instant::now(), 0);
         loop {

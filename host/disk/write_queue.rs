@@ -1,81 +1,111 @@
-//! The queue of writes: rows are copied into it and written later, a record at a time.
+//! The queue of writes: rows are copied into it and written later. Records that are neighbours in the file are
+//! written by one operation.
 
+use std::cmp::Reverse;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::entries::{EntryState, QueueEntries, QueueEntry};
-use super::flight::Flight;
+use super::entries::{EntryState, NONE, QueueEntries};
+use super::file::MAX_PIECES;
+use super::flight::{Ended, Flight, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Queue};
 use super::records::Records;
+use crate::rows::Row;
+use crate::system::reserve;
 use crate::{Error, Result};
 
-/// The fewest and the most records of a queue.
+/// The fewest records of a queue.
 const MIN_RECORDS: usize = 8;
-const MAX_RECORDS: usize = 1024;
-/// The most records with missing layers that are written together.
-const PARTIAL: usize = 16;
+/// The most bytes of a queue, unless that is less than [`MIN_RECORDS`].
+pub(super) const MAX_BYTES: usize = 256 << 20;
+/// The most bytes of an operation, and of the whole records that wait for one, unless a record is longer.
+const OPERATION_BYTES: usize = 1 << 20;
+/// The most operations under way, and the most records whose missing rows are read at once.
+const OPERATIONS: usize = 16;
 
 /// The queue of writes of a store. It has one lock, in [`Store`](super::Store).
 pub(super) struct WriteQueue {
     records: Arc<Records>,
     pub entries: QueueEntries,
     flight: Flight,
+    /// The entries that are written next, without order.
+    list: Vec<u32>,
+    /// So many whole records are written together.
+    batch: usize,
+    /// The operations that are not under way. Operation n has the pieces from [`MAX_PIECES`] * n on, and a spare
+    /// record if one can lack rows.
+    idle: heapless::Vec<usize, OPERATIONS>,
+    /// The last entry of each operation under way.
+    last: [u32; OPERATIONS],
+    /// The first failure that no call has reported.
+    failure: Option<Unmoved>,
     /// Whether `fdatasync` has failed.
     broken: bool,
-    /// Whether entries may be in a state of reading although no call waits for them.
-    reads_left: bool,
 }
 
 /// Returns the records that a queue of so many bytes holds, and the spare ones.
-pub(super) fn capacity(records_bytes: usize, layers: usize, queue_bytes: usize) -> (usize, usize) {
-    let records = (queue_bytes / records_bytes).clamp(MIN_RECORDS, MAX_RECORDS);
+fn capacity(record_bytes: usize, layers: usize, queue_bytes: usize) -> (usize, usize) {
     // A record of one layer never lacks one.
-    (records, if layers > 1 { PARTIAL } else { 0 })
+    ((queue_bytes / record_bytes).max(MIN_RECORDS), if layers > 1 { OPERATIONS } else { 0 })
+}
+
+/// Returns the most bytes of memory that a queue of so many bytes takes.
+pub(super) fn plan_bytes(record_bytes: usize, layers: usize, queue_bytes: usize) -> usize {
+    let (count, spare) = capacity(record_bytes, layers, queue_bytes);
+    // A smaller block leaves room for a part of a record more.
+    (count + spare + 1) * record_bytes + (count + 1) * QueueEntries::bytes_beside(layers)
 }
 
 impl WriteQueue {
     pub fn new(records: &Arc<Records>, queue: Box<dyn Queue>, queue_bytes: usize) -> Result<Self> {
         let layout = &records.layout;
-        let (count, spare) = capacity(layout.max_record_bytes(), layout.layers(), queue_bytes);
+        let record = layout.max_record_bytes();
+        let (count, spare) = capacity(record, layout.max_group_layers(), queue_bytes);
         Ok(Self {
             records: Arc::clone(records),
             entries: QueueEntries::new(records, count, spare)?,
-            flight: Flight::new(queue, records.unit, count)?,
+            flight: Flight::new(queue, records.unit, OPERATIONS * MAX_PIECES)?,
+            list: reserve::with_capacity("queue of writes", count)?,
+            batch: (OPERATION_BYTES / record).clamp(1, count / 2),
+            idle: (0..OPERATIONS).collect(),
+            last: [NONE; OPERATIONS],
+            failure: None,
             broken: false,
-            reads_left: false,
         })
     }
 
-    /// Puts a row into the queue. Its record is written when it is whole.
-    pub fn append(&mut self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
-        self.collect()?;
+    /// Puts a row into the queue. Its record is written with others when it is whole.
+    pub fn append(&mut self, new: &Row<'_>) -> Result<()> {
+        let &Row { layer, row, .. } = new;
         let records = Arc::clone(&self.records);
         let layout = &records.layout;
         let (indexer, place) = (layout.indexer_of(layer), layout.place(layer));
         let record = layout.record_number(indexer, row);
-        let mut at = self.entries.find(record);
-        if at.is_some_and(|at| self.entries.all[at].state != EntryState::Filling) {
-            // Its write must end before the record can change.
-            self.wait_until(|entries| entries.find(record).is_none())?;
-            at = None;
-        }
         let at = loop {
-            match at.or_else(|| self.entries.take(indexer, row)) {
-                Some(at) => break at,
-                None => self.make_room()?,
+            match self.entries.find(record) {
+                Some(at) if self.entries.is_open(at) => break at,
+                // Its read or write must end before the record can change.
+                Some(_) => self.wait()?,
+                None => match self.entries.take(indexer, row) {
+                    Some(at) => break at,
+                    None => self.make_room()?,
+                },
             }
         };
-        records.put(self.entries.bytes_mut(at), layer, row, parts);
+        records.put(self.entries.bytes_mut(at), new);
         self.entries.note(at, place);
-        records.queued.set(record);
         records.present.set(layout.row_number(indexer, row, place));
         DiskCounters::add(&records.counters.rows_appended, 1);
         if self.entries.is_whole(at) {
-            self.send(&[at])?;
-            self.poll()?;
+            self.enlist(at);
+            if self.list.len() >= self.batch && !self.idle.is_empty() {
+                self.send();
+                self.poll()?;
+            }
         }
         Ok(())
     }
@@ -93,32 +123,34 @@ impl WriteQueue {
     /// Returns a record if it is in the queue. If rows of its layers are missing there, it is written
     /// first, so that it can be read from the file.
     pub fn record(&mut self, indexer: usize, row: usize) -> Result<Option<&[u8]>> {
-        self.end_reads()?;
         let record = self.records.layout.record_number(indexer, row);
-        let Some(at) = self.entries.find(record) else { return Ok(None) };
-        if self.entries.is_whole(at) {
-            return Ok(Some(self.entries.bytes(at)));
+        while let Some(at) = self.entries.find(record) {
+            if self.entries.is_whole(at) {
+                return Ok(Some(self.entries.bytes(at)));
+            }
+            self.prepare(at)?;
+            self.send();
+            self.wait()?;
         }
-        if self.entries.all[at].state == EntryState::Filling {
-            self.send(&[at])?;
-        }
-        self.wait_until(|entries| entries.find(record).is_none())?;
         Ok(None)
+    }
+
+    /// Starts what was accepted, notes what has ended, and reports the first failure.
+    pub fn collect(&mut self) -> Result<()> {
+        self.poll()?;
+        self.report()
     }
 
     /// Writes everything and makes it durable.
     pub fn flush(&mut self) -> Result<()> {
         self.collect()?;
-        loop {
-            let filling =
-                self.entries.oldest::<PARTIAL>(|entry| entry.state == EntryState::Filling);
-            if filling.is_empty() {
-                break;
+        while !self.entries.is_empty() {
+            self.prepare_all()?;
+            while self.flight.is_busy() || !self.list.is_empty() {
+                self.send();
+                self.wait()?;
             }
-            self.send(&filling)?;
-            self.collect()?;
         }
-        self.wait_until(|_| false)?;
         self.records.check_len()?;
         if self.broken {
             let what = format!("{}, which failed at an earlier flush", self.records.path.display());
@@ -137,103 +169,137 @@ impl WriteQueue {
         self.flight.settle(self.records.timeout);
     }
 
-    /// Frees an entry: by waiting for a write, or by starting one.
+    /// Frees an entry. If no record is whole, all are written as they are.
     fn make_room(&mut self) -> Result<()> {
+        self.send();
         if !self.flight.is_busy() {
-            let oldest = self.entries.oldest::<PARTIAL>(|entry| entry.state == EntryState::Filling);
-            self.send(&oldest)?;
+            self.prepare_all()?;
+            self.send();
         }
-        self.wait_until(|entries| !entries.free.is_empty())
-    }
-
-    /// Starts the writes of entries that are filling, at most [`PARTIAL`] unless they are whole. Where rows
-    /// of other layers share a block, their bytes are read first.
-    fn send(&mut self, which: &[usize]) -> Result<()> {
-        let mut spare = 0;
-        for &at in which {
-            let range = self.records.blocks_of(self.entries.all[at].indexer, self.entries.span(at));
-            let missing = self.entries.missing(at, &range).next().is_some();
-            self.entries.all[at].range = range;
-            if missing {
-                self.entries.all[at].state = EntryState::Reading(spare);
-                self.start(at, Direction::Read, self.entries.all.len() + spare);
-                spare += 1;
-            }
-        }
-        if spare > 0 {
-            self.reads_left = true;
-            self.wait_for(|entries| !entries.is_reading())?;
-            if self.entries.failure.is_some() {
-                return self.collect();
-            }
-        }
-        for &at in which {
-            if let EntryState::Read(spare) = self.entries.all[at].state {
-                self.entries.merge(at, spare);
-            }
-            self.write(at);
-        }
-        self.reads_left = false;
-        Ok(())
-    }
-
-    /// Waits for reads that an error of an earlier [`Self::send`] has left.
-    fn end_reads(&mut self) -> Result<()> {
-        if self.reads_left {
-            self.wait_for(|entries| !entries.is_reading())?;
-            let all = self.entries.all.iter_mut();
-            let read = all.filter(|entry| matches!(entry.state, EntryState::Read(_)));
-            // An entry that was read waits for its next turn, which reads it again.
-            read.for_each(|entry| entry.state = EntryState::Filling);
-            self.reads_left = false;
+        while !self.entries.has_room() && self.flight.is_busy() {
+            self.wait()?;
         }
         Ok(())
     }
 
-    fn write(&mut self, at: usize) {
-        self.entries.all[at].state = EntryState::Writing;
-        self.start(at, Direction::Write, at);
+    fn enlist(&mut self, at: usize) {
+        if !mem::replace(&mut self.entries.all[at].listed, true) {
+            self.list.push(at as u32);
+        }
     }
 
-    /// Starts an operation on the range of an entry, whose bytes are in this place of the memory: that of
-    /// an entry that is in the state of writing, or a spare one that has no other entry.
-    fn start(&mut self, at: usize, direction: Direction, place: usize) {
-        let QueueEntry { indexer, row, ref range, .. } = self.entries.all[at];
-        let offset = self.records.layout.record_offset(indexer, row) + range.start as u64;
-        self.flight.pieces[at] = self.entries.piece(place, range.clone());
-        // SAFETY: nobody else uses these bytes until the operation has ended: they are a spare record of
-        // this entry, or nobody writes them in this state. The mapping lives until no operation is under
-        // way or is left to the kernel.
-        unsafe { self.flight.start(at as u32, direction, offset, at..at + 1) };
+    /// Puts all records on the list, and waits until the reads for that have ended.
+    fn prepare_all(&mut self) -> Result<()> {
+        (0..self.entries.all.len()).try_for_each(|at| self.prepare(at))?;
+        while (0..self.entries.all.len())
+            .any(|at| self.entries.all[at].state == EntryState::Reading)
+        {
+            self.wait()?;
+        }
+        Ok(())
     }
 
-    /// Starts what was accepted, notes what has ended, and reports the first failure.
-    fn collect(&mut self) -> Result<()> {
-        self.end_reads()?;
-        self.poll()?;
+    /// Puts a record on the list, at once or, where rows of other layers share a block, when their bytes were read.
+    fn prepare(&mut self, at: usize) -> Result<()> {
+        if !self.entries.is_open(at) || self.entries.all[at].listed {
+            return Ok(());
+        }
+        if !self.entries.set_range(at) {
+            self.enlist(at);
+            return Ok(());
+        }
+        let operation = loop {
+            match self.idle.pop() {
+                Some(operation) => break operation,
+                None => self.wait()?,
+            }
+        };
+        let spare = self.entries.all.len() + operation;
+        let entry = &mut self.entries.all[at];
+        (entry.state, entry.before) = (EntryState::Reading, NONE);
+        let range = entry.range.clone();
+        self.flight.pieces[operation * MAX_PIECES] = self.entries.piece(spare, range);
+        self.start(operation, Direction::Read, at, at, 1);
+        Ok(())
+    }
+
+    /// Starts the writes of the list, as far as operations are idle.
+    fn send(&mut self) {
+        if self.idle.is_empty() || self.list.is_empty() {
+            return;
+        }
+        let Self { entries, list, .. } = self;
+        // A row that came later may be in other blocks.
+        list.retain(|&at| {
+            let lacks = entries.set_range(at as usize);
+            entries.all[at as usize].listed = !lacks;
+            !lacks
+        });
+        list.sort_unstable_by_key(|&at| Reverse(entries.offset(at as usize)));
+        while let Some(&first) = self.list.last()
+            && let Some(operation) = self.idle.pop()
+        {
+            let (mut last, mut pieces, mut bytes) = (NONE, 0, 0);
+            let start = self.entries.offset(first as usize);
+            while let Some(&number) = self.list.last() {
+                let at = number as usize;
+                let piece = self.entries.piece(at, self.entries.all[at].range.clone());
+                let of_operation = &mut self.flight.pieces[operation * MAX_PIECES..][..MAX_PIECES];
+                let end = of_operation[..pieces].last_mut();
+                let adjacent = end.filter(|end| end.at.wrapping_add(end.len) == piece.at);
+                let fits = self.entries.offset(at) == start + bytes as u64
+                    && bytes + piece.len <= OPERATION_BYTES
+                    && (adjacent.is_some() || pieces < MAX_PIECES);
+                let alone = |at: u32| self.entries.all[at as usize].alone;
+                if last != NONE && (!fits || alone(number) || alone(last)) {
+                    break;
+                }
+                if let Some(end) = adjacent {
+                    end.len += piece.len;
+                } else {
+                    of_operation[pieces] = piece;
+                    pieces += 1;
+                }
+                bytes += piece.len;
+                let entry = &mut self.entries.all[at];
+                (entry.state, entry.listed) = (EntryState::Writing, false);
+                entry.before = mem::replace(&mut last, number);
+                self.list.pop();
+            }
+            self.start(operation, Direction::Write, first as usize, last as usize, pieces);
+        }
+    }
+
+    /// Starts an operation with its first pieces, on the ranges of the entries from `first` to `last`.
+    fn start(
+        &mut self,
+        operation: usize,
+        direction: Direction,
+        first: usize,
+        last: usize,
+        pieces: usize,
+    ) {
+        self.last[operation] = last as u32;
+        let (id, offset) = (operation * MAX_PIECES, self.entries.offset(first));
+        // SAFETY: nobody else uses these bytes until the operation has ended: they are the spare record of
+        // this operation, or nobody writes them in the state of writing. The mapping lives until no operation is
+        // under way or is left to the kernel. No other operation has these pieces.
+        unsafe { self.flight.start(id as u32, direction, offset, id..id + pieces) };
+    }
+
+    /// Waits until an operation has ended, unless none is under way, and reports a failure.
+    fn wait(&mut self) -> Result<()> {
+        let next = self.flight.next(self.records.timeout);
+        if let Some(ended) = next.map_err(|error| self.stopped(error))? {
+            self.ended(ended);
+        }
         self.report()
-    }
-
-    /// Waits until `done`, or nothing is under way, or a write fails.
-    fn wait_until(&mut self, done: impl Fn(&QueueEntries) -> bool) -> Result<()> {
-        self.wait_for(|entries| done(entries) || entries.failure.is_some())?;
-        self.report()
-    }
-
-    /// Waits until `done`, or nothing is under way.
-    fn wait_for(&mut self, done: impl Fn(&QueueEntries) -> bool) -> Result<()> {
-        while !done(&self.entries) {
-            let next = self.flight.next(self.records.timeout);
-            let Some((id, result)) = next.map_err(|error| self.stopped(error))? else { break };
-            self.entries.ended(id as usize, result);
-        }
-        Ok(())
     }
 
     /// Starts what was accepted, and notes what has ended.
     fn poll(&mut self) -> Result<()> {
-        while let Some((id, result)) = self.flight.poll().map_err(|error| self.stopped(error))? {
-            self.entries.ended(id as usize, result);
+        while let Some(ended) = self.flight.poll().map_err(|error| self.stopped(error))? {
+            self.ended(ended);
         }
         Ok(())
     }
@@ -242,14 +308,47 @@ impl WriteQueue {
         self.records.stopped(error, self.flight.under_way())
     }
 
-    /// Returns the first failure as an error, and tries the writes that have failed again.
-    fn report(&mut self) -> Result<()> {
-        let Some(failure) = self.entries.failure.take() else { return Ok(()) };
-        for at in 0..self.entries.all.len() {
-            if self.entries.all[at].state == EntryState::Failed {
-                self.write(at);
+    /// Notes the end of an operation. One of several records that failed is tried again with each alone.
+    fn ended(&mut self, (id, result): Ended) {
+        let operation = id as usize / MAX_PIECES;
+        let mut last = self.last[operation];
+        // This cannot fail: the operation was taken from there.
+        let _ = self.idle.push(operation);
+        let several = self.entries.all[last as usize].before != NONE;
+        let mut bytes = 0;
+        while last != NONE {
+            let at = last as usize;
+            last = self.entries.all[at].before;
+            bytes += self.entries.all[at].range.len();
+            match (self.entries.all[at].state, &result) {
+                (EntryState::Reading, Ok(())) => {
+                    self.entries.merge(at, operation);
+                    self.enlist(at);
+                    bytes = 0;
+                }
+                (EntryState::Reading, Err(_)) => self.entries.all[at].state = EntryState::Filling,
+                (_, Ok(())) => self.entries.release(at),
+                (_, Err(_)) => {
+                    (self.entries.all[at].state, self.entries.all[at].alone) =
+                        (EntryState::Filling, true);
+                    if self.entries.is_whole(at) {
+                        self.enlist(at);
+                    }
+                }
             }
         }
-        Err(self.records.failed(&failure))
+        match result {
+            Ok(()) if bytes > 0 => {
+                DiskCounters::add(&self.records.counters.writes, 1);
+                DiskCounters::add(&self.records.counters.written_bytes, bytes);
+            }
+            Err(failure) if !several => drop(self.failure.get_or_insert(failure)),
+            _ => {}
+        }
+    }
+
+    /// Returns the first failure as an error.
+    fn report(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), |failure| Err(self.records.failed(&failure)))
     }
 }

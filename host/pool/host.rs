@@ -11,7 +11,7 @@ use super::file;
 use super::geometry::{self, Geometry, PAGE, Pages, PoolConfig};
 
 use crate::disk::Store;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat};
+use crate::rows::{self, Row, RowFormat};
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator};
 use crate::system::fork::Birth;
@@ -226,29 +226,56 @@ impl HostPool {
     /// Writes a whole row, whose segments are back to back in `bytes`.
     ///
     /// # Errors
-    /// If there is no such row, the length is not that of a row, or this process may only read.
+    /// As for [`Self::write_rows`].
     pub fn write_row(&self, layer: usize, row: usize, bytes: &[u8]) -> Result<()> {
         self.geometry.format.expect_row(bytes.len())?;
-        let mut rest = bytes;
-        let segments = self.geometry.format.as_slice().iter();
-        let parts: heapless::Vec<_, MAX_SEGMENTS> =
-            segments.filter_map(|segment| rest.split_off(..segment.bytes)).collect();
-        self.write_parts(layer, row, &parts)
+        self.write_rows(&[layer], row, bytes)
     }
 
-    /// Writes a whole row, whose segments are `parts`.
-    pub(crate) fn write_parts(&self, layer: usize, row: usize, parts: &[&[u8]]) -> Result<()> {
+    /// Writes the rows from row `first` on of some layers: `bytes` has all rows of each layer, in the order of the
+    /// list, with the segments of a row back to back. Those of a file go to its queue of writes
+    /// ([`Store::append`]).
+    ///
+    /// # Errors
+    /// If there is no such layer or row, the length is not that of whole rows, this process may only read, or a
+    /// write fails: then the rows of the file that were not taken are errors when they are read.
+    pub fn write_rows(&self, layers: &[usize], first: usize, bytes: &[u8]) -> Result<()> {
+        let (rows, len) = (self.rows_of(layers, first, bytes.len())?, self.geometry.format.bytes());
+        let all = (0..rows).flat_map(|n| (0..layers.len()).map(move |layer| (n, layer)));
+        self.write_each(all.map(|(n, layer)| {
+            let row = &bytes[(layer * rows + n) * len..][..len];
+            self.geometry.format.row(layers[layer], first + n, row)
+        }))
+    }
+
+    /// Checks the rows of some layers whose bytes are these, and returns the number of rows.
+    fn rows_of(&self, layers: &[usize], first: usize, bytes: usize) -> Result<usize> {
+        layers.iter().try_for_each(|&layer| rows::index("layer", layer, self.geometry.layers))?;
+        let each = layers.len().saturating_mul(self.geometry.format.bytes());
+        ensure!(bytes.checked_rem(each).unwrap_or(bytes) == 0, "rows buffer" is
+            format!("{bytes} bytes"), but "a row of {} layers has {each}", layers.len();
+            "pass whole rows of each layer");
+        let rows = bytes.checked_div(each).unwrap_or(0);
+        let last = rows.checked_sub(1).map(|more| first.saturating_add(more));
+        last.map_or(Ok(()), |last| rows::index("row", last, self.geometry.rows))?;
+        Ok(rows)
+    }
+
+    /// Writes whole rows.
+    pub(crate) fn write_each<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Result<()> {
         ensure!(self.role != Role::Reader, "pool role" is "reader", but
             "only the writer writes rows";
             "import the pool as its writer once the other was dropped or demoted");
         if let Backing::Disk(store) = &self.backing {
-            return store.append(layer, row, parts);
+            return store.append(rows);
         }
-        for (segment, part) in parts.iter().enumerate() {
-            let ptr = self.locate(layer, segment, row)?;
-            // SAFETY: `locate` returned the address of a row, and a part has the bytes of its segment, as
-            // `write_row` and `Resources::write_rows` cut it. A writer maps the pool for writing.
-            unsafe { atomic_copy::copy_in(part, ptr) };
+        for Row { layer, row, parts } in rows {
+            for (segment, part) in parts.iter().take(self.geometry.segments.len()).enumerate() {
+                let ptr = self.locate(layer, segment, row)?;
+                // SAFETY: `locate` returned the address of a row, and a part has the bytes of its segment, as
+                // `RowFormat::row` and `Resources::write_rows` cut it. A writer maps the pool for writing.
+                unsafe { atomic_copy::copy_in(part, ptr) };
+            }
         }
         Ok(())
     }
@@ -256,20 +283,33 @@ impl HostPool {
     /// Reads a whole row into `into`, its segments back to back.
     ///
     /// # Errors
-    /// If there is no such row, or the length of `into` is not that of a row.
+    /// As for [`Self::read_rows`].
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.geometry.format.expect_row(into.len())?;
+        self.read_rows(&[layer], row, into)
+    }
+
+    /// Reads the rows from row `first` on of some layers into `into`, as [`Self::write_rows`] takes them.
+    ///
+    /// # Errors
+    /// If there is no such layer or row, the length is not that of whole rows, or a row of a file is not whole or
+    /// cannot be read.
+    pub fn read_rows(&self, layers: &[usize], first: usize, into: &mut [u8]) -> Result<()> {
+        let rows = self.rows_of(layers, first, into.len())?;
         if let Backing::Disk(store) = &self.backing {
-            return store.read_row(layer, row, into);
+            return store.read_rows(layers, first..first + rows, into);
         }
         let mut rest = into;
-        for (index, segment) in self.geometry.format.as_slice().iter().enumerate() {
-            let ptr = self.locate(layer, index, row)?;
-            let (part, after) = rest.split_at_mut(segment.bytes);
-            // SAFETY: `locate` returned the address of a row, so `ptr` is valid for the
-            // `segment.bytes` bytes of `part`.
-            unsafe { atomic_copy::copy_out(ptr, part) };
-            rest = after;
+        for (&layer, row) in layers.iter().flat_map(|layer| (0..rows).map(move |row| (layer, row)))
+        {
+            for (index, segment) in self.geometry.format.as_slice().iter().enumerate() {
+                let ptr = self.locate(layer, index, first + row)?;
+                let (part, after) = rest.split_at_mut(segment.bytes);
+                // SAFETY: `locate` returned the address of a row, so `ptr` is valid for the
+                // `segment.bytes` bytes of `part`.
+                unsafe { atomic_copy::copy_out(ptr, part) };
+                rest = after;
+            }
         }
         Ok(())
     }

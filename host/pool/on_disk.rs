@@ -90,14 +90,6 @@ impl HostPool {
         self.store().map_or(Ok(()), |store| store.flush())
     }
 
-    /// Makes reads of a row of a file an error until it is written again, because its new bytes were not taken. The row
-    /// exists. A row in memory keeps its bytes.
-    pub(crate) fn forget_row(&self, layer: usize, row: usize) {
-        if let Some(store) = self.store() {
-            store.forget(layer, row);
-        }
-    }
-
     /// Returns what the file of the pool is; `None` if the rows are in memory.
     pub fn disk_info(&self) -> Option<DiskInfo> {
         self.store().map(|store| store.info())

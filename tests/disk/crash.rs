@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use avsg::disk::{Direction, Disk, Operation, PoolFile, Queue};
+use avsg::disk::{Direction, Disk, Operation, Piece, PoolFile, Queue};
 use avsg::pool::HostPool;
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
@@ -41,7 +41,7 @@ impl Volatile {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let at = bytes.as_ptr().cast_mut();
-        let pieces = [avsg::disk::Piece { at, len: bytes.len() }];
+        let pieces = [Piece { at, len: bytes.len() }];
         // SAFETY: a write reads the bytes only.
         let moved = unsafe {
             self.disk.run(&Operation { direction: Direction::Write, offset, pieces: &pieces })
@@ -66,13 +66,15 @@ impl Volatile {
 impl Disk for Volatile {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
         let mut state = self.powered()?;
-        let [piece] = operation.pieces else { panic!("one piece without a queue") };
         if operation.direction == Direction::Write {
-            // SAFETY: the piece is valid for reads (`Disk::run`).
-            let bytes = unsafe { std::slice::from_raw_parts(piece.at, piece.len) };
-            state.cache.push((operation.offset, bytes.to_vec()));
-            return Ok(piece.len);
+            // SAFETY: the pieces are valid for reads (`Disk::run`).
+            let bytes = |piece: &Piece| unsafe { std::slice::from_raw_parts(piece.at, piece.len) };
+            let bytes = operation.pieces.iter().map(bytes).collect::<Vec<_>>().concat();
+            let moved = bytes.len();
+            state.cache.push((operation.offset, bytes));
+            return Ok(moved);
         }
+        let [piece] = operation.pieces else { panic!("reads have one piece without a reader") };
         // SAFETY: the caller guarantees it.
         let moved = unsafe { self.disk.run(operation) }?;
         for (offset, bytes) in &state.cache {

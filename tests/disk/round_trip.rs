@@ -70,6 +70,79 @@ fn a_token_of_61_layers_is_written_once() {
     assert_eq!(pool.disk_stats().unwrap().written_bytes, whole as u64);
 }
 
+/// Returns the bytes of rows of some layers as a range call has them.
+fn range_of(layers: &[usize], rows: std::ops::Range<usize>, version: usize) -> Vec<u8> {
+    let all = layers.iter().flat_map(|&layer| rows.clone().map(move |row| (layer, row)));
+    all.flat_map(|(layer, row)| bytes_of(layer, row, version, 1152)).collect()
+}
+
+#[test]
+fn neighbouring_rows_are_written_and_read_by_large_operations() {
+    let folder = Scratch::new();
+    for io_uring in [true, false] {
+        let file = PoolFile { io_uring, ..PoolFile::new(folder.path()) };
+        let pool = HostPool::new(&config(1, 4096, &[1152], file)).unwrap();
+        // One by one, and by ranges.
+        write(&pool, 0..1024, 0).unwrap();
+        for first in (1024..4096).step_by(512) {
+            pool.write_rows(&[0], first, &range_of(&[0], first..first + 512, 0)).unwrap();
+        }
+        pool.flush().unwrap();
+        let (stats, record) = (pool.disk_stats().unwrap(), pool.disk_info().unwrap().record_bytes);
+        assert!(stats.writes <= 32, "{} writes of 4096 rows", stats.writes);
+        assert_eq!(stats.written_bytes, 4096 * record as u64);
+        pool.write_row(0, 7, &bytes_of(0, 7, 1, 1152)).unwrap();
+        let mut read = vec![0; 4096 * 1152];
+        pool.read_rows(&[0], 0, &mut read).unwrap();
+        let mut expected = range_of(&[0], 0..4096, 0);
+        expected[7 * 1152..8 * 1152].copy_from_slice(&bytes_of(0, 7, 1, 1152));
+        assert!(read == expected);
+        assert!(pool.disk_stats().unwrap().reads <= 16);
+    }
+}
+
+#[test]
+fn records_that_are_written_layer_by_layer_are_read_by_none() {
+    let folder = Scratch::new();
+    let file = PoolFile { keep: true, queue_bytes: 4 << 20, ..PoolFile::new(folder.file("rows")) };
+    let config = config(8, 300, &[1152], file);
+    drop(HostPool::new(&config).unwrap());
+    // Any row of a file that was opened may be there.
+    let pool = HostPool::open(&config).unwrap();
+    for layer in 0..8 {
+        pool.write_rows(&[layer], 20, &range_of(&[layer], 20..276, 0)).unwrap();
+    }
+    pool.flush().unwrap();
+    let stats = pool.disk_stats().unwrap();
+    assert_eq!(stats.written_bytes, 256 * pool.disk_info().unwrap().record_bytes as u64);
+    assert!(stats.reads == 0 && stats.writes <= 16, "{stats:?}");
+    for layers in [&[0, 1, 2, 3, 4, 5, 6, 7][..], &[5], &[7, 2, 0]] {
+        let mut read = vec![0; layers.len() * 256 * 1152];
+        pool.read_rows(layers, 20, &mut read).unwrap();
+        assert!(read == range_of(layers, 20..276, 0), "layers {layers:?}");
+    }
+    let lost = pool.read_rows(&[3], 270, &mut vec![0; 10 * 1152]);
+    expect_error(lost, &["row 276 of layer 3 is not whole"]);
+    expect_error(pool.write_rows(&[3], 0, &[0; 1153]), &["1153 bytes", "whole rows"]);
+    expect_error(pool.write_rows(&[3], 299, &vec![0; 2304]), &["row is 300"]);
+    expect_error(pool.read_rows(&[0, 8], 0, &mut [0; 2304]), &["layer is 8"]);
+}
+
+#[test]
+fn a_queue_of_writes_has_a_bound_in_bytes_which_memory_counts() {
+    let folder = Scratch::new();
+    let of = |queue_bytes| {
+        config(1, 9000, &[1152], PoolFile { queue_bytes, ..PoolFile::new(folder.path()) })
+    };
+    let pool = HostPool::new(&of(4 << 20)).unwrap();
+    let info = pool.disk_info().unwrap();
+    assert!(info.queue_records > 1024 && info.queue_bytes <= 4 << 20);
+    assert!(HostPool::plan_bytes(&of(4 << 20)).unwrap() >= 4 << 20);
+    let most = 256 << 20;
+    HostPool::plan_bytes(&of(most)).unwrap();
+    expect_error(HostPool::new(&of(most + 1)), &["queue_bytes is 268435457", "at most 268435456"]);
+}
+
 #[test]
 fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();

@@ -339,10 +339,24 @@ avsg_status avsg_engine_get_page_table(const avsg_engine *engine, const int32_t 
 avsg_status avsg_pool_write_row(const avsg_pool *pool, size_t layer, size_t row, const void *data,
     size_t bytes);
 
+/// Writes the rows from row `first` on of `count` layers, whose shape in `data` is [count][rows][bytes of a
+/// row]: the segments of a row one after another. `bytes` tells the number of rows. It costs one call for all
+/// rows; those of a file are written by large operations, and each record once if the list has all layers of an
+/// indexer, or if the records fit `queue_bytes` until all of their layers are written. After AVSG_OS the rows
+/// of the file that were not taken are not whole: repeat the call. Otherwise as avsg_pool_write_row.
+avsg_status avsg_pool_write_rows(const avsg_pool *pool, const size_t *layers, size_t count,
+    size_t first, const void *data, size_t bytes);
+
 /// Copies a row to `data`, with its segments one after another. AVSG_LOST_ROWS if it is not whole in the file
 /// of the pool.
 avsg_status avsg_pool_read_row(const avsg_pool *pool, size_t layer, size_t row, void *data,
     size_t bytes);
+
+/// Copies the rows from row `first` on of `count` layers to `data`, in the shape that avsg_pool_write_rows takes.
+/// Neighbours in a file are read by large operations. AVSG_LOST_ROWS, with `data` undefined, if a row is not
+/// whole in the file.
+avsg_status avsg_pool_read_rows(const avsg_pool *pool, const size_t *layers, size_t count, size_t first,
+    void *data, size_t bytes);
 
 /// Gives the address of a segment of a row, for reads and, in the pool's writer, writes in place
 /// while no other thread or process writes the row. A reader's memory is mapped without writes.
@@ -803,7 +817,7 @@ typedef struct avsg_pool_file {
   /// The indexer of each layer, as every engine on the pool has them; NULL: one for all.
   const uint32_t *layer_indexer;
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
-  size_t queue_bytes;  ///< Bytes of the queue of writes; 0: 8 MiB.
+  size_t queue_bytes;  ///< Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
   /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
   uint64_t timeout_ms;
   int32_t keep;  ///< 1: the file stays when the pool ends, for `avsg_pool_open`.

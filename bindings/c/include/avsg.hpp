@@ -210,6 +210,12 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     void read_row(std::size_t layer, std::size_t row, Span<unsigned char> bytes) const {
         check(avsg_pool_read_row(get(), layer, row, bytes.data(), bytes.size()));
     }
+    void write_rows(Span<const std::size_t> layers, std::size_t first, Span<const unsigned char> bytes) const {
+        check(avsg_pool_write_rows(get(), layers.data(), layers.size(), first, bytes.data(), bytes.size()));
+    }
+    void read_rows(Span<const std::size_t> layers, std::size_t first, Span<unsigned char> bytes) const {
+        check(avsg_pool_read_rows(get(), layers.data(), layers.size(), first, bytes.data(), bytes.size()));
+    }
     void *row(std::size_t layer, std::size_t segment, std::size_t row) const {
         void *at = nullptr;
         return detail::out(at, [&](auto *data) { return avsg_pool_get_row(get(), layer, segment, row, data); });

@@ -160,7 +160,7 @@ pub struct avsg_pool_file {
     pub layer_indexer: *const u32,
     /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
     pub layer_indexers: usize,
-    /// Bytes of the queue of writes; 0: 8 MiB.
+    /// Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
     pub queue_bytes: usize,
     /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     pub timeout_ms: u64,
@@ -258,6 +258,48 @@ pub unsafe extern "C" fn avsg_pool_read_row(
         let pool = handle::shared::<Pool>(pool)?;
         let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.read_row(layer, row, data)?)
+    })
+}
+
+/// Writes the rows from row `first` on of `count` layers, whose shape in `data` is [count][rows][bytes of a
+/// row]: the segments of a row one after another. `bytes` tells the number of rows. It costs one call for all
+/// rows; those of a file are written by large operations, and each record once if the list has all layers of an
+/// indexer, or if the records fit `queue_bytes` until all of their layers are written. After AVSG_OS the rows
+/// of the file that were not taken are not whole: repeat the call. Otherwise as avsg_pool_write_row.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_write_rows(
+    pool: *const avsg_pool,
+    layers: *const usize,
+    count: usize,
+    first: usize,
+    data: *const c_void,
+    bytes: usize,
+) -> avsg_status {
+    enter(|| {
+        let pool = handle::shared::<Pool>(pool)?;
+        let layers = contract!(sized::array("layers", layers, count)?);
+        let data = contract!(sized::array::<u8>("data", data.cast(), bytes)?);
+        Ok(pool.host.write_rows(layers, first, data)?)
+    })
+}
+
+/// Copies the rows from row `first` on of `count` layers to `data`, in the shape that avsg_pool_write_rows takes.
+/// Neighbours in a file are read by large operations. AVSG_LOST_ROWS, with `data` undefined, if a row is not
+/// whole in the file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_read_rows(
+    pool: *const avsg_pool,
+    layers: *const usize,
+    count: usize,
+    first: usize,
+    data: *mut c_void,
+    bytes: usize,
+) -> avsg_status {
+    enter(|| {
+        let pool = handle::shared::<Pool>(pool)?;
+        let layers = contract!(sized::array("layers", layers, count)?);
+        let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
+        Ok(pool.host.read_rows(layers, first, data)?)
     })
 }
 

@@ -56,6 +56,11 @@ def test_a_kept_file_has_every_flushed_row(disk, rows, buffered):
     with pytest.raises(avsg.AvsgError):
         avsg.Pool(LAYERS, ROWS, (32, 16), file=avsg.PoolFile(path, keep=True))
     with avsg.Pool.open(avsg.PoolFile(path, buffered=buffered)) as pool:
+        both = pool.read([0, 1], 3, PROMPT)
+        assert (np.concatenate(both, axis=2) == rows[:, 3 : PROMPT + 3]).all()
+        pool.write([0, 1], 3, *both)
+        with pytest.raises(avsg.InvalidError, match="rows of 2 layers were passed, but 1 are listed"):
+            pool.write([0], 3, *both)
         for layer in range(LAYERS):
             assert (np.concatenate(pool.read(layer, 0, PROMPT + 20), axis=1) == rows[layer, : PROMPT + 20]).all()
             for read in (pool.read_row, lambda layer, row: pool.read(layer, row, 1)):

@@ -30,7 +30,7 @@ class PoolFile(NamedTuple):
     buffered: bool = False
     #: The indexer of each layer, as of the engine; None: one for all.
     layer_indexer: Sequence[int] | None = None
-    #: Bytes of the queue of writes; 0: 8 MiB.
+    #: Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
     queue_bytes: int = 0
     #: Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     timeout_ms: int = 0
@@ -87,12 +87,6 @@ class PoolShape(NamedTuple):
         """Returns the bytes that a pool of this geometry takes at most, without taking them."""
         arguments = None, c.byref(self.config()), 0, 0, 0
         return filled(lib.avsg_get_memory, _header.avsg_memory, *arguments).pool
-
-
-def _addresses(rows: np.ndarray) -> range:
-    """The address of each row of a contiguous array of bytes."""
-    start = rows.ctypes.data
-    return range(start, start + rows.nbytes, rows.shape[1])
 
 
 class Pool:
@@ -217,14 +211,31 @@ class Pool:
         check(lib.avsg_pool_read_row(self._handle, layer, row, data.ctypes.data, data.nbytes))
         return data
 
-    def write(self, layer: int, first: int, *segments: Any) -> None:
+    def write(self, layer: int | Sequence[int], first: int, *segments: Any) -> None:
         """Copies rows to the pool from row `first` on.
 
         There is an array of any type for each segment. Its first axis counts rows, and the elements
-        of a row have the segment's bytes. Slots that hold one of these rows keep its old bytes: see `write_row`.
+        of a row have the segment's bytes. With a list of layers there is an axis of layers before that. Slots that
+        hold one of these rows keep its old bytes: see `write_row`.
         """
         import numpy as np
 
+        layers = wholes(layer, "layer")
+        each = list(zip(*segments, strict=True)) if np.ndim(layer) else [segments]
+        if len(each) != len(layers):
+            raise InvalidError(f"rows of {len(each)} layers were passed, but {len(layers)} are listed; pass each")
+        of_layers = [self._checked(first, rows) for rows in each]
+        if self.info.file_bytes and of_layers and len(of_layers[0][0]):
+            whole_rows = [[np.ascontiguousarray(part).view(np.uint8) for part in rows] for rows in of_layers]
+            data = np.stack([np.concatenate([part.reshape(len(part), -1) for part in rows], 1) for rows in whole_rows])
+            place = data.ctypes.data, data.nbytes
+            check(lib.avsg_pool_write_rows(self._handle, layers, len(layers), first, *place))
+            return
+        for number, arrays in zip(layers, of_layers):
+            self._copy(number, first, arrays)
+
+    def _checked(self, first: int, segments: Sequence[Any]) -> list[Any]:
+        """Returns the rows of a layer, with an array for each segment."""
         lengths, first = self.info.segment_bytes, whole(first, "first")
         if len(segments) != len(lengths):
             raise InvalidError(f"{len(segments)} arrays were passed, but a row has {len(lengths)} segments; pass each")
@@ -243,13 +254,12 @@ class Pool:
                 end = first + found.shape[0]
                 raise InvalidError(f"rows {first} to {end} were passed, but the pool has {self.info.rows}; pass fewer")
         # NumPy copies the bytes of an element that it has no type for, such as a bfloat16.
-        arrays = [numpy_of(found, f"|V{found.itemsize}") if found.nbytes else () for found in spans]
-        if self.info.file_bytes and spans[0].nbytes:
-            whole_rows = [np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1) for rows in arrays]
-            data = np.concatenate(whole_rows, axis=1)
-            for row, at in enumerate(_addresses(data), first):
-                check(lib.avsg_pool_write_row(self._handle, layer, row, at, data.shape[1]))
-            return
+        return [numpy_of(found, f"|V{found.itemsize}") if found.nbytes else () for found in spans]
+
+    def _copy(self, layer: int, first: int, arrays: Sequence[Any]) -> None:
+        """Copies rows of a layer to their addresses."""
+        import numpy as np
+
         for segment, rows in enumerate(arrays):
             runs, low, end = self._block_runs(layer, segment), first, first + len(rows)
             while low < end:
@@ -259,18 +269,19 @@ class Pool:
                 block[:] = part.view(np.uint8).reshape(len(block), -1)
                 low += len(block)
 
-    def read(self, layer: int, first: int, rows: int) -> list[np.ndarray]:
+    def read(self, layer: int | Sequence[int], first: int, rows: int) -> list[np.ndarray]:
         """Returns a copy of rows from row `first` on: bytes of the shape [rows, segment bytes] for each segment.
 
-        LostRowsError if one is not whole in the file of the pool.
+        With a list of layers there is an axis of layers before that. LostRowsError if a row is not whole in the file
+        of the pool.
         """
         import numpy as np
 
-        lengths = self.info.segment_bytes
-        data = np.empty((whole(rows, "rows"), sum(lengths)), np.uint8)
-        for row, at in enumerate(_addresses(data), whole(first, "first")):
-            check(lib.avsg_pool_read_row(self._handle, layer, row, at, data.shape[1]))
-        return np.split(data, np.cumsum(lengths)[:-1], axis=1)
+        layers, lengths = wholes(layer, "layer"), self.info.segment_bytes
+        data = np.empty((len(layers), whole(rows, "rows"), sum(lengths)), np.uint8)
+        place = whole(first, "first"), data.ctypes.data, data.nbytes
+        check(lib.avsg_pool_read_rows(self._handle, layers, len(layers), *place))
+        return np.split(data if np.ndim(layer) else data[0], np.cumsum(lengths)[:-1], axis=-1)
 
     def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
         """Returns all rows of a layer's segment without a copy.

@@ -107,6 +107,8 @@ const CALLS: &[Call] = &[
     ("avsg_pool_destroy", |a| avsg_pool_destroy(a.handle("pool"))),
     call!(a, avsg_pool_write_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
     call!(a, avsg_pool_read_row(a.handle("pool"), a.number("layer", 0, 2), a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_write_rows(a.handle("pool"), a.list("layer", &mut 0), 1, a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
+    call!(a, avsg_pool_read_rows(a.handle("pool"), a.list("layer", &mut 0), 1, a.number("row", 0, ROWS), a.pointer(Bytes, &mut [0u8; 128]).cast(), a.number("bytes", ROW, ROW + 1).min(128))),
     call!(a, avsg_pool_get_row(a.handle("pool"), a.number("layer", 0, 2), a.number("segment", 0, 2), a.number("row", 0, ROWS), a.pointer(Words, &mut null_mut()))),
     call!(a, avsg_pool_export(a.handle("pool"), a.pointer(Bytes, &mut [0u8; 128]).cast(), 112, a.pointer(Words, &mut 0))),
     call!(a, avsg_pool_import(a.pointer(Bytes, &mut [0u8; 128]).cast(), 112, 0, 0, a.pointer(Words, &mut null_mut()))),

@@ -83,6 +83,7 @@ class Group {
   private:
     size_t index_of(int layer) const;
     size_t pool_layer(size_t layer) const { return static_cast<size_t>(layers_[layer]); }
+    void take_prompt(size_t first, size_t end);
     void plan();
     void count_misses();
     void attend(size_t layer);
@@ -90,7 +91,6 @@ class Group {
     void read_mapped(size_t layer);
     // Returns a layer's row of the id at a place of `ids_`, as a slot or the copy from the mapped file has it.
     const uint8_t *held(size_t layer, size_t at) const;
-    void write(size_t layer, size_t row, const uint8_t *bytes);
     void put_back(size_t layer);
     void append(size_t layer);
 
@@ -106,7 +106,7 @@ class Group {
     std::vector<uint8_t> gathered_;  // the selected rows of a mapped file
     std::optional<avsg::Plan> plan_;
     avsg_plan_arrays out_{};
-    std::vector<int32_t> ids_;
+    std::vector<int32_t> ids_, shown_;         // of this step and, without -1, of the last one
     std::vector<std::vector<uint8_t>> fresh_;  // of each layer
     std::vector<int32_t> occupant_;            // the id of each slot, or -1
 };

@@ -1,6 +1,7 @@
 #include "kept_tokens.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,7 @@ uint64_t KeptTokens::Head::sum() const {
 KeptTokens::KeptTokens(const std::string &path) : path_(path) {
     file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file_ < 0) fail(path);
+    if (flock(file_, LOCK_EX | LOCK_NB) != 0) fail(path + " is in use");
     for (size_t place = 0; place < 2; place++) {
         Head head;
         if (pread(file_, &head, sizeof head, static_cast<off_t>(place * PLACE)) != sizeof head) continue;

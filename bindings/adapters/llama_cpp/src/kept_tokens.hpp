@@ -10,7 +10,7 @@
 // before it was killed is not seen, and written again.
 class KeptTokens {
   public:
-    // Opens a file, which may have no token yet.
+    // Opens a file, which may have no token yet. Another process cannot open it meanwhile.
     explicit KeptTokens(const std::string &path);
     ~KeptTokens();
     KeptTokens(const KeptTokens &) = delete;

@@ -54,7 +54,8 @@ uint32_t selected_ids(const llama_model *model) {
 
 class Session {
   public:
-    Session(llama_model *model, Keep keep, const std::string &folder, const Settings &settings, int threads)
+    // `from` is a state file of llama.cpp with which the session begins, or empty.
+    Session(llama_model *model, Keep keep, const std::string &folder, const std::string &from, const Settings &settings, int threads)
         : keep_(keep), folder_(folder), settings_(settings), mark_(mark_of(model, settings.k)) {
         if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
             throw std::runtime_error(folder + ": " + std::strerror(errno));
@@ -66,6 +67,10 @@ class Session {
         decoder_.emplace(model, settings_.context, threads, keep == Keep::Avsg ? &offload_ : nullptr);
         if (kept_ && kept_->length() > 0) resume();
         if (keep == Keep::State && access(state().c_str(), F_OK) == 0) tokens_ = decoder_->load(state());
+        if (from.empty()) return;
+        if (!tokens_.empty()) throw std::runtime_error(folder + " has a session; give no --from");
+        if (keep == Keep::Avsg) decoder_->prefill({0});  // shows the layers and their tensors
+        tokens_ = decoder_->load(from);
     }
 
     // Computes tokens, at most N_q in a step unless they are the first of all. `logits` gets the logits of each step.
@@ -179,7 +184,7 @@ int session(Arguments arguments) {
     settings.k = static_cast<uint32_t>(arguments.number("--k", 0, 0));
     int answer = arguments.number("--answer", 16, 0), threads = arguments.number("--threads", 1, 1);
     Keep keep = keep_of(arguments.text("--keep", "avsg"));
-    std::string path = arguments.text("--logits", "");
+    std::string path = arguments.text("--logits", ""), from = arguments.text("--from", "");
     arguments.finish();
     if (arguments.names.size() < 3) throw std::runtime_error("session takes a model, a folder and a text or more; try --help");
 
@@ -187,7 +192,7 @@ int session(Arguments arguments) {
     if (settings.k == 0) settings.k = selected_ids(model.get());
     auto vocabulary = static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model.get())));
     size_t read = kernel_bytes("read_bytes");
-    Session session(model.get(), keep, arguments.names[1], settings, threads);
+    Session session(model.get(), keep, arguments.names[1], from, settings, threads);
     for (size_t n = 2; n < arguments.names.size(); n++) {
         size_t before = session.length(), written = kernel_bytes("write_bytes");
         std::vector<float> logits;

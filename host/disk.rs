@@ -12,6 +12,9 @@
 //! one whose bytes are damaged. So a file needs no record of what was written, and a row is committed by its
 //! own write. After a loss of power each row is as it was flushed, as a later write left it, or reported.
 //!
+//! A kept file may also have [`Session`]s, each with the number of its tokens that last. A token counts only when its
+//! rows in all layers and its data are durable, and they cannot be written while it does.
+//!
 //! A process knows more about its own writes: a read of a row whose write is under way gives the new bytes, and
 //! one whose write was refused is reported until it is written again.
 
@@ -33,15 +36,18 @@ mod range;
 mod reader;
 mod records;
 mod ring;
+mod session;
 mod stamps;
 mod store;
+mod tokens;
 mod write_queue;
 
 pub(crate) use aligned::ALIGNMENT;
 pub(crate) use bits::Bits;
-pub use config::PoolFile;
+pub use config::{PoolFile, PoolSessions};
 pub use info::{DiskInfo, DiskStats};
 pub use io::{Completed, Direction, Disk, Operation, Piece, Queue};
 pub use layout::{Layout, Shape};
 pub use reader::Reader;
+pub use session::Session;
 pub use store::{Store, Wrap};

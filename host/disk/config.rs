@@ -23,6 +23,21 @@ pub struct PoolFile {
     /// of `preadv` or `pwritev` cannot be interrupted, so without io_uring the limit bounds the waits
     /// between them only.
     pub timeout: Duration,
+    /// The sessions of a new file that is kept. One that is opened has those that it was made with.
+    pub sessions: PoolSessions,
+}
+
+/// The sessions that a kept file has room for. By default it has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolSessions {
+    /// The number of sessions.
+    pub count: usize,
+    /// Rows of a block: a session has whole blocks.
+    pub rows: usize,
+    /// The most bytes of the caller for each session.
+    pub bytes: usize,
+    /// Bytes of the caller for each token; 0: none.
+    pub token_bytes: usize,
 }
 
 impl PoolFile {
@@ -36,6 +51,7 @@ impl PoolFile {
             io_uring: true,
             queue_bytes: 8 << 20,
             timeout: Duration::from_secs(30),
+            sessions: PoolSessions::default(),
         }
     }
 }

@@ -1,23 +1,24 @@
 //! Making the store of a new file or of one that was kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use rustix::io::retry_on_intr;
 use spin::Mutex;
 
 use super::aligned::{ALIGNMENT, Aligned};
 use super::bits::Bits;
-use super::config::PoolFile;
-use super::header::{self, Header, MAX_LAYERS};
+use super::config::{PoolFile, PoolSessions};
+use super::header::{self, Header, MAX_LAYERS, Places};
 use super::info::{DiskCounters, DiskInfo};
 use super::layout::{Layout, Shape};
 use super::open::{self, Opened};
 use super::records::{Records, check_len};
+use super::session::Table;
 use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, MAX_BYTES, WriteQueue};
 use crate::system::fork::Birth;
-use crate::{Error, Result, ensure};
+use crate::{Error, Result, ensure, invalid};
 
 impl Store {
     /// Makes the file at its full size. An error leaves nothing behind.
@@ -30,7 +31,7 @@ impl Store {
         if file.keep || opened.device {
             opened.lock(&file.path)?;
         }
-        let layout = Self::lay_out(shape, file, opened.block)?;
+        let (layout, places) = Self::lay_out(shape, file, opened.block, 2)?;
         opened.reserve(&file.path, layout.end())?;
         let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
         let records = Self::records(file, layout, None, &opened, wrap)?;
@@ -40,16 +41,23 @@ impl Store {
                 "this device holds a pool that was kept, and nothing is overwritten";
                 "open it, or clear its first 16 KiB");
         }
+        let store = Self::assemble(shape, file, records, places)?;
         if file.keep {
-            let (shape, number) = (shape.clone(), records.number);
-            Header { shape, block: opened.block, number }.encode(&mut block);
+            let records = &store.records;
+            if opened.device {
+                store.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear(records)?;
+            }
+            let (number, sessions) = (records.number, file.sessions.clone());
+            let (shape, generation) = (shape.clone(), 1);
+            let header = Header { shape, block: opened.block, number, generation, sessions };
+            header.encode(&mut block);
+            records.write(header::BYTES as u64, block.bytes())?;
             records.write(0, block.bytes())?;
             records.sync()?;
             if !opened.device {
                 opened.sync_folder(&file.path)?;
             }
         }
-        let store = Self::assemble(shape, file, records)?;
         opened.finish();
         Ok(store)
     }
@@ -62,15 +70,25 @@ impl Store {
     pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
         let opened = Opened::existing(file)?;
         opened.lock(&file.path)?;
-        let header = Self::header(&opened, file)?;
+        let (header, damaged) = Self::header(&opened, file)?;
         header.check(shape)?;
+        let file = &PoolFile { sessions: header.sessions.clone(), ..file.clone() };
         ensure!(file.buffered || header.block.is_multiple_of(opened.block), "block of the pool file" is
             header.block, but "this device reads blocks of {}", opened.block;
             "set buffered, or move the file back to a device like the one that it was made on");
-        let layout = Self::lay_out(shape, file, header.block)?;
+        let headers = if header.generation == 0 { 1 } else { 2 };
+        let (layout, places) = Self::lay_out(shape, file, header.block, headers)?;
         check_len(&*opened.file, &file.path, layout.end())?;
         let records = Self::records(file, layout, Some(header.number), &opened, wrap)?;
-        let store = Self::assemble(shape, file, records)?;
+        let mut store = Self::assemble(shape, file, records, places)?;
+        let sessions = store.sessions.get_mut().unwrap_or_else(PoisonError::into_inner);
+        sessions.read(&store.records, &store.kept)?;
+        if let Some(copy) = damaged {
+            let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
+            Header { generation: header.generation + 1, ..header }.encode(&mut block);
+            store.records.write((copy * header::BYTES) as u64, block.bytes())?;
+            store.records.sync()?;
+        }
         opened.finish();
         Ok(store)
     }
@@ -81,12 +99,13 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid.
     pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
-        let layout = Self::lay_out(shape, file, ALIGNMENT)?;
+        let (layout, _) = Self::lay_out(shape, file, ALIGNMENT, 2)?;
+        let sessions = Table::plan_bytes(&file.sessions, shape.rows, ALIGNMENT);
         let (record, layers) = (layout.max_record_bytes(), layout.max_group_layers());
         let queue = write_queue::plan_bytes(record, layers, file.queue_bytes);
-        let rows = Bits::words_for(layout.row_count()) * 8;
+        let rows = Bits::words_for(layout.row_count() + layout.rows()) * 8;
         let records = Bits::words_for(layout.indexers() * layout.rows()) * 8;
-        Ok(queue + rows + records + Stamps::BYTES)
+        Ok(queue + rows + records + sessions + Stamps::BYTES)
     }
 
     /// Returns the shape that a kept file was made with.
@@ -95,7 +114,7 @@ impl Store {
     /// If the file cannot be read, or its header is not one of this version.
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
         let opened = Opened::existing(&PoolFile { buffered: true, ..file.clone() })?;
-        Ok(Self::header(&opened, file)?.shape)
+        Ok(Self::header(&opened, file)?.0.shape)
     }
 
     /// Returns the layout that [`Self::create`] gives a store of this shape.
@@ -103,31 +122,65 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid, or the path cannot be looked at.
     pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
-        Self::lay_out(shape, file, open::block_of(file)?)
+        Ok(Self::lay_out(shape, file, open::block_of(file)?, 2)?.0)
     }
 
-    /// Checks what does not depend on the file system, and returns the layout of a file, which begins with a
-    /// header if it is kept.
-    fn lay_out(shape: &Shape, file: &PoolFile, block: usize) -> Result<Layout> {
+    /// Checks what does not depend on the file system, and returns the layout of a file, which begins with so many
+    /// headers if it is kept.
+    fn lay_out(
+        shape: &Shape,
+        file: &PoolFile,
+        block: usize,
+        headers: usize,
+    ) -> Result<(Layout, Places)> {
         ensure!(!file.timeout.is_zero(), "timeout" is format!("{:?}", file.timeout), but
             "every read takes some time"; "pass the longest time that the device may take");
-        ensure!(!file.keep || shape.layers <= MAX_LAYERS, "layers" is shape.layers, but
-            "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
+        ensure!(!file.keep || headers == 1 || shape.layers <= MAX_LAYERS, "layers" is
+            shape.layers, but "a kept file has at most {MAX_LAYERS}"; "do not keep the file");
+        let PoolSessions { count, rows, token_bytes, .. } = file.sessions;
+        ensure!(file.keep || (count == 0 && token_bytes == 0), "sessions" is count, but
+            "only a file that is kept has sessions and data of tokens"; "set keep");
+        ensure!(count == 0 || (1..=shape.rows.min(i32::MAX as usize)).contains(&rows),
+            "rows of a session's block" is rows, but "the pool has {} rows", shape.rows;
+            "pass the rows of a block of your block table");
         ensure!(file.queue_bytes <= MAX_BYTES, "queue_bytes" is file.queue_bytes, but
             "a queue of writes has at most {MAX_BYTES}"; "pass fewer bytes");
-        let start = if file.keep { header::BYTES.next_multiple_of(block) } else { 0 };
-        Layout::new(shape, block, start as u64)
+        let headers = if file.keep { headers } else { 0 };
+        let places = Places::new(headers, &file.sessions, shape.rows, block);
+        let places = places.ok_or_else(|| {
+            invalid!("sessions" is format!("{:?}", file.sessions), but
+                "a file has fewer than 2^63 bytes"; "ask for fewer sessions or bytes")
+        })?;
+        Ok((Layout::new(shape, block, places.records)?, places))
     }
 
-    fn header(opened: &Opened, file: &PoolFile) -> Result<Header> {
-        let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-        // What lies behind the end of a shorter file is 0 here, as in no header.
-        let read = retry_on_intr(|| rustix::io::pread(&opened.file.fd, block.bytes_mut(), 0));
-        read.map_err(|error| {
-            let remedy = "name another path";
-            Error::os("read", file.path.display().to_string(), error, remedy)
-        })?;
-        Header::decode(block.bytes())
+    /// Returns the header of a file, and the number of the copy that is damaged or older.
+    fn header(opened: &Opened, file: &PoolFile) -> Result<(Header, Option<usize>)> {
+        let read = |copy: usize| {
+            let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
+            let at = (copy * header::BYTES) as u64;
+            // What lies behind the end of a shorter file is 0 here, as in no header.
+            let read = retry_on_intr(|| rustix::io::pread(&opened.file.fd, block.bytes_mut(), at));
+            read.map_err(|error| {
+                let remedy = "name another path";
+                Error::os("read", file.path.display().to_string(), error, remedy)
+            })?;
+            Header::decode(block.bytes())
+        };
+        match (read(0), read(1)) {
+            // A file of version 2 has records behind its header.
+            (Ok(first), _) if first.generation == 0 => Ok((first, None)),
+            (Ok(first), Ok(second)) if second.generation > first.generation => {
+                Ok((second, Some(0)))
+            }
+            (Ok(first), Ok(second)) => {
+                let older = second.generation < first.generation;
+                Ok((first, older.then_some(1)))
+            }
+            (Ok(first), Err(_)) => Ok((first, Some(1))),
+            (Err(_), Ok(second)) if second.generation > 0 => Ok((second, Some(0))),
+            (Err(error), _) => Err(error),
+        }
     }
 
     fn records(
@@ -146,7 +199,11 @@ impl Store {
             io_uring: file.io_uring,
             timeout: file.timeout,
             number: stored_number.unwrap_or_else(open::random),
-            present: Bits::new("bits of rows", layout.row_count(), stored_number.is_some())?,
+            present: {
+                let tokens = if file.sessions.token_bytes == 0 { 0 } else { layout.rows() };
+                let bits = layout.row_count() + tokens;
+                Bits::new("bits of rows", bits, stored_number.is_some())?
+            },
             queued: Bits::new("bits of queued records", layout.indexers() * layout.rows(), false)?,
             counters: DiskCounters::default(),
             birth: Birth::now(),
@@ -154,7 +211,13 @@ impl Store {
         }))
     }
 
-    fn assemble(shape: &Shape, file: &PoolFile, records: Arc<Records>) -> Result<Self> {
+    fn assemble(
+        shape: &Shape,
+        file: &PoolFile,
+        records: Arc<Records>,
+        places: Places,
+    ) -> Result<Self> {
+        let (table, kept) = Table::new(&records, &file.sessions, places.sessions)?;
         let (queue, io_uring) = Self::operations(&records, DEPTH)?;
         let queue = WriteQueue::new(&records, queue, file.queue_bytes)?;
         let layout = &records.layout;
@@ -171,8 +234,12 @@ impl Store {
             padding: layout.padding(),
             queue_bytes: queue.entries.memory.len(),
             queue_records: queue.entries.all.len(),
+            sessions: file.sessions.clone(),
         };
         let (queue, stamps) = (Mutex::new(queue), Stamps::new()?);
-        Ok(Self { records, info, format: shape.format.clone(), queue, stamps })
+        let (sessions, tokens, token_bytes) =
+            (table.into(), places.tokens, file.sessions.token_bytes);
+        let format = shape.format.clone();
+        Ok(Self { records, info, format, queue, stamps, sessions, kept, tokens, token_bytes })
     }
 }

@@ -2,7 +2,9 @@
 
 use super::aligned::Aligned;
 use super::checksum;
+use super::config::PoolSessions;
 use super::layout::Shape;
+use super::session;
 use crate::indexers::Indexers;
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 use crate::system::reserve;
@@ -14,11 +16,15 @@ pub(super) const BYTES: usize = 16384;
 const HEAD: usize = 8;
 const WORDS: usize = HEAD + 2 * MAX_SEGMENTS;
 const MAGIC: u64 = u64::from_le_bytes(*b"AVSGFILE");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// The version before: one header, and no sessions.
+const ONE_HEADER: u64 = 2;
+/// Words at the end of a header: its generation, and the four numbers of the sessions.
+const TAIL: usize = 5;
 /// The place of the checksum among the words.
 const CHECKSUM: usize = 2;
 /// The most layers of a kept file: the header has the indexer of each.
-pub(super) const MAX_LAYERS: usize = (BYTES - WORDS * 8) / 4;
+pub(super) const MAX_LAYERS: usize = (BYTES - (WORDS + TAIL) * 8) / 4;
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +34,36 @@ pub(super) struct Header {
     pub block: usize,
     /// The random number of the file.
     pub number: u64,
+    /// The copy of the header with the higher generation counts; 0: there is one copy.
+    pub generation: u64,
+    pub sessions: PoolSessions,
+}
+
+/// Where the parts of a kept file begin: two headers, two copies of each session, the data of tokens, the records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places {
+    pub sessions: u64,
+    pub tokens: u64,
+    pub records: u64,
+}
+
+impl Places {
+    /// Returns the places in a file with so many headers; `None` if they are beyond every file.
+    pub fn new(headers: usize, sessions: &PoolSessions, rows: usize, block: usize) -> Option<Self> {
+        let start = (headers * BYTES).next_multiple_of(block);
+        let entry = match sessions.count {
+            0 => 0,
+            _ => session::entry_bytes(sessions, rows, block)?,
+        };
+        let tokens = entry.checked_mul(2 * sessions.count)?.checked_add(start)?;
+        let of_token = match sessions.token_bytes {
+            0 => 0,
+            bytes => bytes.checked_add(checksum::BYTES)?,
+        };
+        let bytes = of_token.checked_mul(rows)?.checked_next_multiple_of(block)?;
+        let records = tokens.checked_add(bytes)? as u64;
+        Some(Self { sessions: start as u64, tokens: tokens as u64, records })
+    }
 }
 
 /// Returns whether these bytes begin as the header of a kept file.
@@ -44,7 +80,7 @@ impl Header {
     /// Writes the header: words of 64 bits, then the indexer of each layer, at most [`MAX_LAYERS`], in 32 bits,
     /// little-endian.
     pub fn encode(&self, into: &mut Aligned) {
-        let Self { shape, block, number } = self;
+        let Self { shape, block, number, generation, sessions } = self;
         let segments = shape.format.as_slice();
         let (rows, layers) = (shape.rows as u64, shape.layers as u64);
         let mut words = [0; WORDS];
@@ -62,6 +98,11 @@ impl Header {
         {
             *place = (shape.indexers.of(layer) as u32).to_le_bytes();
         }
+        let PoolSessions { count, rows, bytes: most, token_bytes } = sessions;
+        let tail = [*count, *rows, *most, *token_bytes].map(|number| number as u64);
+        let places = bytes[BYTES - TAIL * 8..].as_chunks_mut::<8>().0.iter_mut();
+        let tail = std::iter::once(*generation).chain(tail);
+        places.zip(tail).for_each(|(place, word)| *place = word.to_le_bytes());
         let sum = checksum_of(bytes);
         bytes[CHECKSUM * 8..][..8].copy_from_slice(&sum.to_le_bytes());
     }
@@ -82,16 +123,18 @@ impl Header {
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
-        if words[1] != VERSION {
+        if ![ONE_HEADER, VERSION].contains(&words[1]) {
             return Err(bad(format!("of version {}, not {VERSION}", words[1])));
         }
         if words[CHECKSUM] != checksum_of(bytes) {
             return Err(bad("damaged".into()));
         }
         // The checksum says that a header was written so, and these errors that it was not by this code.
-        let number = |at: usize| usize::try_from(words[at]).map_err(|_| bad("too large".into()));
+        let fits = |word: u64| usize::try_from(word).map_err(|_| bad("too large".into()));
+        let number = |at: usize| fits(words[at]);
         let (layers, rows, block, count) = (number(4)?, number(5)?, number(6)?, number(7)?);
-        let known = layers <= MAX_LAYERS && count <= MAX_SEGMENTS && block.is_power_of_two();
+        let known =
+            layers <= (BYTES - WORDS * 8) / 4 && count <= MAX_SEGMENTS && block.is_power_of_two();
         if !known {
             return Err(bad("that of an impossible pool".into()));
         }
@@ -103,7 +146,14 @@ impl Header {
         indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));
         let (format, indexers) = (RowFormat::strided(&segments)?, Indexers::of_layers(&indexers)?);
         let shape = Shape { layers, rows, format, indexers };
-        Ok(Self { shape, block, number: words[3] })
+        let mut tail = [0; TAIL];
+        if words[1] == VERSION {
+            let bytes = bytes[BYTES - TAIL * 8..].as_chunks::<8>().0.iter();
+            tail.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        }
+        let (count, rows, bytes) = (fits(tail[1])?, fits(tail[2])?, fits(tail[3])?);
+        let sessions = PoolSessions { count, rows, bytes, token_bytes: fits(tail[4])? };
+        Ok(Self { shape, block, number: words[3], generation: tail[0], sessions })
     }
 
     /// Checks that a file with this header holds the rows of `shape`.

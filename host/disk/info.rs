@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::config::PoolSessions;
+
 /// The file of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskInfo {
@@ -30,6 +32,8 @@ pub struct DiskInfo {
     pub queue_bytes: usize,
     /// The most records that the queue of writes holds.
     pub queue_records: usize,
+    /// The sessions that a kept file has.
+    pub sessions: PoolSessions,
 }
 
 impl fmt::Display for DiskInfo {

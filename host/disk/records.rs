@@ -80,6 +80,13 @@ impl Records {
         Error::LostRows { requests: 0, layer, row, place, remedy }
     }
 
+    /// Returns the error of a token whose data is not whole.
+    pub fn no_data(&self, row: usize) -> Error {
+        let place = format!(" in the data of its token, in {}", self.path.display());
+        let remedy = "write the data of the token before it is read or committed";
+        Error::LostRows { requests: 0, layer: 0, row, place, remedy }
+    }
+
     /// Reads or writes adjacent bytes of the file in this thread.
     ///
     /// # Safety

@@ -14,6 +14,7 @@ use super::info::{DiskCounters, DiskInfo, DiskStats};
 use super::io::{Direction, Disk, Queue};
 use super::layout::Layout;
 use super::records::Records;
+use super::session::{Kept, Table};
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
 use crate::rows::{Row, RowFormat};
@@ -36,6 +37,12 @@ pub struct Store {
     pub(super) format: RowFormat,
     pub(super) queue: Mutex<WriteQueue>,
     pub(super) stamps: Stamps,
+    pub(super) sessions: std::sync::Mutex<Table>,
+    /// The rows that sessions keep.
+    pub(super) kept: Kept,
+    /// Where the data of tokens begins, and the bytes of each.
+    pub(super) tokens: u64,
+    pub(super) token_bytes: usize,
 }
 
 impl Store {
@@ -75,7 +82,7 @@ impl Store {
     /// allocates nothing unless it returns an error.
     ///
     /// # Errors
-    /// If a row does not exist, the length is wrong, no room comes in time, or an earlier write failed: that
+    /// If a row does not exist or is kept by a session, the length is wrong, no room comes in time, or an earlier write failed: that
     /// error names the row of the write, which stays in the queue and is tried again. The row that has the error
     /// and those behind it are errors when they are read, until they are appended again.
     pub fn append<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Result<()> {
@@ -99,6 +106,7 @@ impl Store {
     fn put(&self, queue: &mut WriteQueue, row: &Row<'_>) -> Result<()> {
         let layout = self.layout();
         layout.check_row(row.layer, row.row)?;
+        self.kept.check(row.row)?;
         self.format.expect_row(row.parts.iter().map(|part| part.len()).sum())?;
         let put = queue.append(row);
         if put.is_err() {
@@ -111,7 +119,7 @@ impl Store {
     /// Makes reads of a row, if it exists, an error until it is written again, because its new bytes may not have
     /// been taken.
     fn forget(&self, row: &Row<'_>) {
-        if self.layout().check_row(row.layer, row.row).is_ok() {
+        if self.layout().check_row(row.layer, row.row).is_ok() && self.kept.check(row.row).is_ok() {
             self.records.present.clear(self.layout().number_of(row.layer, row.row));
         }
     }

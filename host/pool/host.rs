@@ -263,9 +263,7 @@ impl HostPool {
 
     /// Writes whole rows.
     pub(crate) fn write_each<'a>(&self, rows: impl Iterator<Item = Row<'a>>) -> Result<()> {
-        ensure!(self.role != Role::Reader, "pool role" is "reader", but
-            "only the writer writes rows";
-            "import the pool as its writer once the other was dropped or demoted");
+        self.check_writer()?;
         if let Backing::Disk(store) = &self.backing {
             return store.append(rows);
         }
@@ -277,6 +275,14 @@ impl HostPool {
                 unsafe { atomic_copy::copy_in(part, ptr) };
             }
         }
+        Ok(())
+    }
+
+    /// Checks that this process may write.
+    pub(super) fn check_writer(&self) -> Result<()> {
+        ensure!(self.role != Role::Reader, "pool role" is "reader", but
+            "only the writer writes rows";
+            "import the pool as its writer once the other was dropped or demoted");
         Ok(())
     }
 

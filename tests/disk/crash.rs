@@ -18,7 +18,7 @@ const BYTES: usize = 700;
 const SECTOR: usize = 512;
 
 /// A disk with a cache that is lost.
-struct Volatile {
+pub(super) struct Volatile {
     disk: Arc<dyn Disk>,
     state: Mutex<State>,
 }
@@ -32,6 +32,16 @@ struct State {
 }
 
 impl Volatile {
+    /// Returns a disk whose power is gone after `left` operations.
+    pub(super) fn new(disk: Arc<dyn Disk>, left: usize) -> Self {
+        Self { disk, state: Mutex::new(State { cache: vec![], left }) }
+    }
+
+    /// Sets the operations until the power is gone.
+    pub(super) fn set_left(&self, left: usize) {
+        self.state.lock().unwrap().left = left;
+    }
+
     /// Returns the state, or an error if the power is gone.
     fn powered(&self) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock().unwrap();
@@ -51,7 +61,7 @@ impl Volatile {
     }
 
     /// Ends the power: each sector of the cache, or each write, is in the file or not.
-    fn lose(&self, random: &mut SplitMix64) {
+    pub(super) fn lose(&self, random: &mut SplitMix64) {
         let (kept, sector) = (random.below(5), [SECTOR, usize::MAX][random.below(2)]);
         for (offset, bytes) in std::mem::take(&mut self.state.lock().unwrap().cache) {
             for (at, bytes) in bytes.chunks(sector).enumerate() {
@@ -153,18 +163,17 @@ fn after_a_loss_of_power_each_row_is_whole_or_reported() {
     for _ in 0..crashes {
         let volatile = Mutex::new(None);
         let pool = HostPool::open_through(&config, &|disk| {
-            let state = Mutex::new(State { cache: vec![], left: 10 });
-            let disk = Arc::new(Volatile { disk, state });
+            let disk = Arc::new(Volatile::new(disk, 10));
             *volatile.lock().unwrap() = Some(Arc::clone(&disk));
             disk
         });
         let (pool, volatile) = (pool.unwrap(), volatile.into_inner().unwrap().unwrap());
-        volatile.state.lock().unwrap().left = random.below(120);
+        volatile.set_left(random.below(120));
         loop {
             if random.below(20) == 0 {
                 if random.below(2) == 0 {
                     // The power is lost in the middle of a flush.
-                    volatile.state.lock().unwrap().left = random.below(16);
+                    volatile.set_left(random.below(16));
                 }
                 if pool.flush().is_err() {
                     break;

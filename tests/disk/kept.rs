@@ -20,8 +20,8 @@ const BYTES: usize = 2040;
 /// A row with its checksum, and a record in blocks of 512 or of 4096 bytes.
 const STRIDE: u64 = 2048;
 const RECORD: u64 = 4096;
-/// Where the records begin: behind the header.
-const START: u64 = 16384;
+/// Where the records begin: behind two headers.
+const START: u64 = 32768;
 
 fn kept(folder: &Scratch) -> PoolConfig {
     let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
@@ -136,11 +136,15 @@ fn another_geometry_is_refused_by_name() {
 }
 
 #[test]
-fn a_damaged_header_is_refused() {
+fn two_damaged_headers_are_refused() {
     let folder = Scratch::new();
     let kept = Kept::new(&folder, "rows");
     for at in (0..200).chain([1000, 16383]) {
+        // One whole header is enough.
         kept.flip(at, 6);
+        drop(kept.open());
+        kept.flip(at, 6);
+        kept.flip(START / 2 + at, 6);
         let what = match at {
             0..8 => "not that of a pool",
             8..16 => "of version",
@@ -149,6 +153,7 @@ fn a_damaged_header_is_refused() {
         expect_error(HostPool::open(&kept.config), &["header of the pool file is", what]);
         expect_error(PoolConfig::stored_in(kept.config.file.as_ref().unwrap()), &[what]);
         kept.flip(at, 6);
+        kept.flip(START / 2 + at, 6);
     }
     kept.open();
 }

@@ -8,6 +8,7 @@ mod file_pool;
 mod kept;
 mod kills;
 mod round_trip;
+mod sessions;
 
 use std::ops::Range;
 use std::sync::Arc;

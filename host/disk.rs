@@ -22,6 +22,7 @@ mod aligned;
 mod bits;
 mod blocking;
 mod checksum;
+mod commit;
 mod config;
 mod create;
 mod entries;

@@ -8,15 +8,13 @@
 //! copy ever names a row that was written since.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{MutexGuard, PoisonError};
 
 use super::aligned::Aligned;
 use super::checksum;
 use super::config::PoolSessions;
 use super::records::Records;
-use super::store::Store;
 use crate::system::reserve;
-use crate::{Error, Result, ensure, invalid, rows};
+use crate::{Error, Result, ensure};
 
 const WHAT: &str = "sessions of the pool file";
 /// Bytes before the blocks: checksum, generation, length, number of blocks, bytes of the caller.
@@ -162,6 +160,20 @@ impl Table {
         self.at + (2 * session + copy) as u64 * self.entry as u64
     }
 
+    /// Returns the number of sessions.
+    pub fn count(&self) -> usize {
+        self.sessions.count
+    }
+
+    /// Returns what a session has; `None` if it is damaged.
+    pub fn session(&self, records: &Records, session: usize) -> Result<Option<Session>> {
+        let Some(found) = self.get(records, session) else { return Ok(None) };
+        let mut blocks = reserve::with_capacity(WHAT, found.blocks.len())?;
+        blocks.extend(found.blocks().map(|block| block as i32));
+        let bytes = reserve::copied(WHAT, found.bytes)?;
+        Ok(Some(Session { length: found.length, blocks, bytes }))
+    }
+
     fn get(&self, records: &Records, session: usize) -> Option<Copy<'_>> {
         decode(records, session, &self.copies[session * self.entry..][..self.entry])
     }
@@ -188,7 +200,7 @@ impl Table {
     }
 
     /// Checks what a session is to be, and returns whether it only adds to what the session is.
-    fn check(
+    pub fn check(
         &mut self,
         records: &Records,
         session: usize,
@@ -230,7 +242,7 @@ impl Table {
     }
 
     /// Makes a session what was checked, durably. All rows and data of tokens are.
-    fn commit(
+    pub fn commit(
         &mut self,
         records: &Records,
         kept: &Kept,
@@ -292,48 +304,4 @@ fn decode<'a>(records: &Records, session: usize, entry: &'a [u8]) -> Option<Copy
         let (generation, length) = (word(entry, 1), word(entry, 2) as usize);
         Copy { generation, length, blocks: blocks.as_chunks().0, bytes }
     })
-}
-
-impl Store {
-    /// Returns what a session has committed; a session that never was has no tokens.
-    ///
-    /// # Errors
-    /// If there is no such session, or it is damaged in both copies.
-    pub fn session(&self, session: usize) -> Result<Session> {
-        let table = self.table(session)?;
-        let found = table.get(&self.records, session).ok_or_else(
-            || invalid!("session" is session, but "it is damaged in the file"; "commit it anew"),
-        )?;
-        let mut blocks = reserve::with_capacity(WHAT, found.blocks.len())?;
-        blocks.extend(found.blocks().map(|block| block as i32));
-        let bytes = reserve::copied(WHAT, found.bytes)?;
-        Ok(Session { length: found.length, blocks, bytes })
-    }
-
-    /// Makes all rows and data of tokens durable, and then what a session has: `length` tokens, of which token t is
-    /// row t % n of block `blocks[t / n]` for blocks of n rows, and `bytes`. After an error that tells of no system
-    /// call nothing has changed. 0 tokens without blocks remove it.
-    ///
-    /// # Errors
-    /// If there is no such session, a block is none or is listed twice, the bytes are too many, a row or the data
-    /// of a new token is known to be missing, or a system call fails.
-    pub fn commit_session(
-        &self,
-        session: usize,
-        length: usize,
-        blocks: &[i32],
-        bytes: &[u8],
-    ) -> Result<()> {
-        let mut table = self.table(session)?;
-        let adds = table.check(&self.records, session, length, blocks, bytes)?;
-        self.flush()?;
-        table.commit(&self.records, &self.kept, session, (length, blocks, bytes), adds)
-    }
-
-    fn table(&self, session: usize) -> Result<MutexGuard<'_, Table>> {
-        self.records.birth.check("pool")?;
-        let table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        rows::index("session", session, table.sessions.count)?;
-        Ok(table)
-    }
 }

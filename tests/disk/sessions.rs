@@ -185,13 +185,13 @@ fn a_flipped_bit_of_a_header_or_of_a_copy_of_a_session_costs_nothing() {
         states.iter().enumerate().for_each(|(n, state)| state.check(&pool, n));
     }
     // Both copies: the session is lost, and no other.
-    (flip(first + 41), flip(second + 41));
+    [first, second].into_iter().for_each(|at| flip(at + 41));
     let pool = HostPool::open(&config).unwrap();
     expect_error(pool.session(0), &["session is 0", "damaged"]);
     states[1].check(&pool, 1);
     state(&pool, 0, &[3], 2, 5).check(&pool, 0);
     drop(pool);
-    (flip(60), flip(HEADER + 60));
+    [0, HEADER].into_iter().for_each(|at| flip(at + 60));
     expect_error(HostPool::open(&config), &["header of the pool file is damaged"]);
 }
 

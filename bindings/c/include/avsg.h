@@ -781,6 +781,11 @@ typedef struct avsg_pool_info {
   uint64_t written_bytes;  ///< Bytes that these wrote.
   int32_t io;  ///< An `avsg_io`.
   uint32_t reserved;  ///< Always 0.
+  /// The sessions that the file was made with, as are the numbers below (`avsg_pool_file`).
+  size_t sessions;
+  size_t session_rows;  ///< Rows of the blocks of a session.
+  size_t session_bytes;  ///< The most bytes of the caller for each session.
+  size_t token_bytes;  ///< Bytes of the caller for each token.
 } avsg_pool_info;
 
 /// Describes a pool.
@@ -822,6 +827,12 @@ typedef struct avsg_pool_file {
   uint64_t timeout_ms;
   int32_t keep;  ///< 1: the file stays when the pool ends, for `avsg_pool_open`.
   int32_t buffered;  ///< 1: through the page cache; 0: past it, with O_DIRECT.
+  /// The number of sessions of a kept file (`avsg_session`); 0: none. avsg_pool_open ignores this field and those
+  /// behind it, because the file tells them (`avsg_pool_info`).
+  size_t sessions;
+  size_t session_rows;  ///< Rows of the blocks of a session, as `page` of the engine.
+  size_t session_bytes;  ///< The most bytes of the caller for each session.
+  size_t token_bytes;  ///< Bytes of the caller for each token (avsg_pool_write_tokens); 0: none.
 } avsg_pool_file;
 
 /// Opens the file of a pool that was kept, and makes this process its only writer. The file tells the pool's
@@ -833,6 +844,38 @@ avsg_status avsg_pool_open(const avsg_pool_file *file, avsg_pool **pool);
 /// Makes the rows of a pool's file durable. It waits for the disk; once the disk has refused to make bytes
 /// durable (`fdatasync`), every later call fails. A pool in memory has nothing to flush.
 avsg_status avsg_pool_flush(const avsg_pool *pool);
+
+/// What a session of a kept file has: tokens whose rows and data last, and bytes of the caller. Token t is row
+/// t % n of block blocks[t / n], for blocks of n = `session_rows` rows. The rows of its tokens, and all rows of
+/// a block that several sessions have, cannot be written (AVSG_INVALID) until a commit without them has returned.
+typedef struct avsg_session {
+  size_t size;  ///< sizeof(avsg_session).
+  size_t length;  ///< The number of tokens.
+  int32_t *blocks;  ///< The blocks, each once; NULL if there are none.
+  size_t block_count;  ///< Elements of `blocks`.
+  void *data;  ///< Bytes of the caller; NULL if there are none.
+  size_t bytes;  ///< The length of `data`, at most `session_bytes`.
+} avsg_session;
+
+/// Gives what the last commit of a session has left, also after a kill or a loss of power; a session that never was
+/// committed has no tokens. `blocks` and `data` are filled if `block_count` and `bytes`, which say their room
+/// before the call and the numbers afterwards, are not 0. AVSG_INVALID if the room is too little, or the session
+/// is damaged.
+avsg_status avsg_pool_get_session(const avsg_pool *pool, size_t session, avsg_session *out);
+
+/// Makes all rows and data of tokens of the file durable, and then a session: `length` may be more or fewer than
+/// before, and 0 without blocks removes it. AVSG_LOST_ROWS if a row or the data of a new token was not written,
+/// as far as this process knows. After AVSG_OS the session is as before or as it was to be, and the pool is to
+/// be closed and opened again.
+avsg_status avsg_pool_commit_session(const avsg_pool *pool, size_t session, const avsg_session *to);
+
+/// Writes the data of the tokens in the rows from `first` on: `token_bytes` for each, one after another, such as its id
+/// and the keys of its indexers. A flush or commit makes it durable.
+avsg_status avsg_pool_write_tokens(const avsg_pool *pool, size_t first, const void *data, size_t bytes);
+
+/// Reads the data of the tokens in the rows from `first` on. AVSG_LOST_ROWS, with `data` undefined, if some is not
+/// whole.
+avsg_status avsg_pool_read_tokens(const avsg_pool *pool, size_t first, void *data, size_t bytes);
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
 #define AVSG_POOL_DESC_BYTES 112

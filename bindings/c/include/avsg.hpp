@@ -227,6 +227,19 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
         return made;
     }
     void flush() const { check(avsg_pool_flush(get())); }
+    // Fills `session`, whose `blocks` and `data` have the room that it says.
+    void get_session(std::size_t number, avsg_session &session) const {
+        check(avsg_pool_get_session(get(), number, &session));
+    }
+    void commit_session(std::size_t number, const avsg_session &session) const {
+        check(avsg_pool_commit_session(get(), number, &session));
+    }
+    void write_tokens(std::size_t first, Span<const unsigned char> bytes) const {
+        check(avsg_pool_write_tokens(get(), first, bytes.data(), bytes.size()));
+    }
+    void read_tokens(std::size_t first, Span<unsigned char> bytes) const {
+        check(avsg_pool_read_tokens(get(), first, bytes.data(), bytes.size()));
+    }
     void demote() { check(avsg_pool_demote(get())); }
 
    private:

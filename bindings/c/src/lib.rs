@@ -26,6 +26,7 @@ mod plan;
 mod pool;
 mod pool_info;
 mod segments;
+mod session;
 mod share;
 mod silence;
 mod sized_structs;
@@ -38,6 +39,6 @@ mod workers;
 
 pub use {
     allocator::*, ascend::*, batch::*, buffer::*, engine::*, engine_info::*, layout::*, log::*,
-    plan::*, pool::*, pool_info::*, segments::*, share::*, sizes::*, state::*, status::*, step::*,
-    version::*, workers::*,
+    plan::*, pool::*, pool_info::*, segments::*, session::*, share::*, sizes::*, state::*,
+    status::*, step::*, version::*, workers::*,
 };

@@ -14,7 +14,7 @@ use crate::status::{Result, avsg_status, check_reserved, choice, ensure, enter};
 use crate::{handle, sized};
 use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
-use avsg::disk::PoolFile;
+use avsg::disk::{PoolFile, PoolSessions};
 use avsg::engine::Indexers;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows;
@@ -168,6 +168,15 @@ pub struct avsg_pool_file {
     pub keep: i32,
     /// 1: through the page cache; 0: past it, with O_DIRECT.
     pub buffered: i32,
+    /// The number of sessions of a kept file (`avsg_session`); 0: none. avsg_pool_open ignores this field and those
+    /// behind it, because the file tells them (`avsg_pool_info`).
+    pub sessions: usize,
+    /// Rows of the blocks of a session, as `page` of the engine.
+    pub session_rows: usize,
+    /// The most bytes of the caller for each session.
+    pub session_bytes: usize,
+    /// Bytes of the caller for each token (avsg_pool_write_tokens); 0: none.
+    pub token_bytes: usize,
 }
 
 impl avsg_pool_file {
@@ -184,7 +193,13 @@ impl avsg_pool_file {
             if self.queue_bytes == 0 { defaults.queue_bytes } else { self.queue_bytes };
         let keep = choice("keep", self.keep, &[false, true])?;
         let buffered = choice("buffered", self.buffered, &[false, true])?;
-        Ok(PoolFile { keep, buffered, queue_bytes, timeout, ..defaults })
+        let sessions = PoolSessions {
+            count: self.sessions,
+            rows: self.session_rows,
+            bytes: self.session_bytes,
+            token_bytes: self.token_bytes,
+        };
+        Ok(PoolFile { keep, buffered, queue_bytes, timeout, sessions, ..defaults })
     }
 }
 

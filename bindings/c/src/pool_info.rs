@@ -96,11 +96,20 @@ pub struct avsg_pool_info {
     pub io: i32,
     /// Always 0.
     pub reserved: u32,
+    /// The sessions that the file was made with, as are the numbers below (`avsg_pool_file`).
+    pub sessions: usize,
+    /// Rows of the blocks of a session.
+    pub session_rows: usize,
+    /// The most bytes of the caller for each session.
+    pub session_bytes: usize,
+    /// Bytes of the caller for each token.
+    pub token_bytes: usize,
 }
 
 fn pool_info(pool: &HostPool) -> avsg_pool_info {
     let segments = pool.format().as_slice();
     let (file, done) = (pool.disk_info(), pool.disk_stats().unwrap_or_default());
+    let sessions = file.as_ref().map(|file| file.sessions.clone()).unwrap_or_default();
     let each = |of: fn(&Segment) -> usize| {
         let mut all = [0; MAX_SEGMENTS];
         all.iter_mut().zip(segments).for_each(|(to, segment)| *to = of(segment));
@@ -135,6 +144,10 @@ fn pool_info(pool: &HostPool) -> avsg_pool_info {
         written_bytes: done.written_bytes,
         io: file.as_ref().map_or(0, |file| if file.io_uring { 1 } else { 2 }),
         reserved: 0,
+        sessions: sessions.count,
+        session_rows: sessions.rows,
+        session_bytes: sessions.bytes,
+        token_bytes: sessions.token_bytes,
     }
 }
 

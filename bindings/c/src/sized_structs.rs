@@ -34,9 +34,10 @@ sized_structs! {
     avsg_plan_arrays: 112,
     avsg_plan_counters: 64,
     avsg_pool_config: 136,
-    avsg_pool_file: 56,
-    avsg_pool_info: 208,
+    avsg_pool_file: 88,
+    avsg_pool_info: 240,
     avsg_pool_layout: 112,
+    avsg_session: 48,
     avsg_tuning: 40,
     avsg_workers_config: 56,
 }

@@ -70,6 +70,24 @@ def test_a_kept_file_has_every_flushed_row(disk, rows, buffered):
     assert os.listdir(disk) == ["rows"]
 
 
+def test_a_session_is_what_its_last_commit_gave(disk, rows):
+    file = avsg.PoolFile(disk / "rows", keep=True, sessions=3, session_rows=16, session_bytes=20, token_bytes=4)
+    with avsg.Pool(LAYERS, ROWS, 48, file=file) as pool:
+        assert (pool.session(1).length, pool.session(1).data) == (0, b"")
+        pool.write([0, 1], 32, rows[:, :20])
+        pool.write_tokens(32, np.arange(20, dtype=np.int32))
+        pool.commit(1, 20, [2, 3], b"a prompt")
+    with avsg.Pool.open(disk / "rows") as pool:
+        session = pool.session(1)
+        assert (session.length, session.blocks.tolist(), session.data) == (20, [2, 3], b"a prompt")
+        assert (pool.read_tokens(32, 20).view(np.int32)[:, 0] == np.arange(20)).all()
+        assert (pool.read([0, 1], 32, 20)[0] == rows[:, :20]).all()
+        with pytest.raises(avsg.InvalidError, match="a session keeps the first 4 rows of block 3"):
+            pool.write(0, 51, rows[0, :1])
+        pool.commit(1, 0, [])
+        pool.write(0, 51, rows[0, :1])
+
+
 def test_a_private_file_leaves_nothing_behind_and_has_no_addresses(disk, rows):
     file = avsg.PoolFile(disk, layer_indexer=[0, 1])
     with avsg.Pool(LAYERS, ROWS, (32, 16), file=file) as pool:

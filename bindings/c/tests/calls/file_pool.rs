@@ -74,3 +74,57 @@ fn steps_are_exact_and_a_private_file_leaves_nothing_behind() {
         assert_eq!(folder.count(), 0);
     }
 }
+
+#[test]
+fn a_session_is_what_its_last_commit_gave_after_the_file_is_opened_again() {
+    let folder = Scratch::new();
+    let path = c_path(&folder.file("rows"));
+    let buffered = i32::from(adapted(PoolFile::new(folder.path())).buffered);
+    let mut file = avsg_pool_file { path: path.as_ptr(), keep: 1, buffered, ..sized() };
+    (file.sessions, file.session_rows, file.session_bytes, file.token_bytes) = (2, 4, 9, 4);
+    let config = avsg_pool_config { file: &file, ..pool_config() };
+    let (mut pool, layers, ids) = (null_mut(), [0, 1], [7i32, 8, 9]);
+    let (mut blocks, mut rows) = ([5i32, 0], [1u8; 2 * 3 * ROW]);
+    let (mut text, mut read) = (*b"a prompt.", [0i32; 3]);
+    let data = text.as_mut_ptr().cast();
+    let all = avsg_session { length: 3, blocks: blocks.as_mut_ptr(), block_count: 1, ..sized() };
+    let all = avsg_session { data, bytes: 9, ..all };
+    // SAFETY: the structs have their `size` set, and each array has the length beside it.
+    unsafe {
+        ok(avsg_pool_create(&config, &mut pool));
+        ok(avsg_pool_write_rows(pool, layers.as_ptr(), 2, 20, rows.as_ptr().cast(), rows.len()));
+        expect_error(
+            avsg_pool_commit_session(pool, 1, &all),
+            AVSG_LOST_ROWS,
+            &["row 20", "the data of its token"],
+        );
+        ok(avsg_pool_write_tokens(pool, 20, ids.as_ptr().cast(), 12));
+        ok(avsg_pool_commit_session(pool, 1, &all));
+        ok(avsg_pool_destroy(pool));
+        (file.sessions, file.session_rows) = (0, 0);
+        ok(avsg_pool_open(&file, &mut pool));
+        let info = info_of(pool);
+        let sizes = (info.sessions, info.session_rows, info.session_bytes, info.token_bytes);
+        assert_eq!(sizes, (2, 4, 9, 4));
+        let mut found: avsg_session = sized();
+        ok(avsg_pool_get_session(pool, 1, &mut found));
+        assert_eq!((found.length, found.block_count, found.bytes), (3, 1, 9));
+        (found.block_count, found.data, found.bytes) = (0, data, 8);
+        let status = avsg_pool_get_session(pool, 1, &mut found);
+        expect_error(status, AVSG_INVALID, &["bytes", "9"]);
+        text.fill(0);
+        blocks.fill(0);
+        let mut found = avsg_session { block_count: 2, ..all };
+        ok(avsg_pool_get_session(pool, 1, &mut found));
+        assert!(blocks == [5, 0] && found.block_count == 1 && text == *b"a prompt.");
+        ok(avsg_pool_read_tokens(pool, 20, read.as_mut_ptr().cast(), 12));
+        assert_eq!(read, ids);
+        let at = rows.as_mut_ptr().cast();
+        ok(avsg_pool_read_rows(pool, layers.as_ptr(), 2, 20, at, rows.len()));
+        assert!(rows == [1; 2 * 3 * ROW]);
+        let status = avsg_pool_write_row(pool, 0, 22, rows.as_ptr().cast(), ROW);
+        expect_error(status, AVSG_INVALID, &["a session keeps the first 3 rows of block 5"]);
+        expect_error(avsg_pool_get_session(pool, 2, &mut found), AVSG_INVALID, &["session is 2"]);
+        ok(avsg_pool_destroy(pool));
+    }
+}

@@ -44,7 +44,7 @@ from .errors import (
 )
 from .memory import View
 from .plan import Failure, Plan, Request
-from .pool import Pool, PoolFile, PoolShape
+from .pool import Pool, PoolFile, PoolShape, Session
 from .workers import Workers, set_log
 
 #: The library's version.
@@ -93,6 +93,7 @@ __all__ = [
     "Request",
     "RequestStatus",
     "Role",
+    "Session",
     "SizeError",
     "SystemCallError",
     "Table",

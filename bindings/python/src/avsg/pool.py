@@ -34,6 +34,11 @@ class PoolFile(NamedTuple):
     queue_bytes: int = 0
     #: Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     timeout_ms: int = 0
+    #: The sessions of a kept file, the rows of their blocks, and the most bytes of each; and the bytes of each token.
+    sessions: int = 0
+    session_rows: int = 0
+    session_bytes: int = 0
+    token_bytes: int = 0
 
     @staticmethod
     def config(file: Any) -> _header.avsg_pool_file:
@@ -41,12 +46,20 @@ class PoolFile(NamedTuple):
         if not isinstance(file, PoolFile):
             file = PoolFile(file)
         fields: dict[str, Any] = {"path": text(file.path, "file")}
-        for name in ("keep", "buffered", "queue_bytes", "timeout_ms"):
+        for name in set(PoolFile._fields) - {"path", "layer_indexer"}:
             fields[name] = getattr(file, name)
         if file.layer_indexer is not None:
             fields["layer_indexer"] = wholes(file.layer_indexer, "layer_indexer", c.c_uint32)
             fields["layer_indexers"] = len(fields["layer_indexer"])
         return struct(_header.avsg_pool_file, **fields)
+
+
+class Session(NamedTuple):
+    """What a session of a kept file has: token t is row t % n of block blocks[t // n], for blocks of n rows."""
+
+    length: int
+    blocks: np.ndarray
+    data: bytes
 
 
 class PoolShape(NamedTuple):
@@ -171,6 +184,43 @@ class Pool:
     def flush(self) -> None:
         """Makes the rows of a file durable. In memory it does nothing."""
         check(lib.avsg_pool_flush(self._handle))
+
+    def session(self, number: int) -> Session:
+        """Returns what the last commit of a session has left, also after a kill or a loss of power."""
+        import numpy as np
+
+        info = self.info
+        blocks = np.empty(info.rows // info.session_rows if info.session_rows else 0, np.int32)
+        data = c.create_string_buffer(max(info.session_bytes, 1))
+        out = struct(_header.avsg_session, block_count=len(blocks), bytes=info.session_bytes)
+        out.blocks, out.data = blocks.ctypes.data, c.addressof(data)
+        check(lib.avsg_pool_get_session(self._handle, number, c.byref(out)))
+        return Session(out.length, blocks[: out.block_count].copy(), data.raw[: out.bytes])
+
+    def commit(self, number: int, length: int, blocks: Sequence[int], data: bytes = b"") -> None:
+        """Makes all rows and data of tokens durable, and then a session of `length` tokens, more or fewer than before.
+
+        Its rows cannot be written until a commit without them. 0 tokens without blocks remove the session.
+        """
+        listed = wholes(blocks, "blocks", c.c_int32)
+        to = struct(_header.avsg_session, length=length, block_count=len(listed), bytes=len(data))
+        to.blocks, to.data = c.addressof(listed), c.cast(c.c_char_p(data), c.c_void_p)
+        check(lib.avsg_pool_commit_session(self._handle, number, c.byref(to)))
+
+    def write_tokens(self, first: int, data: Any) -> None:
+        """Writes the data of the tokens in the rows from `first` on, such as ids: an array of any type."""
+        found = host_span(data, "data")
+        if not found.contiguous:
+            raise InvalidError("data is not contiguous, but tokens must be; make it contiguous")
+        check(lib.avsg_pool_write_tokens(self._handle, first, found.address, found.nbytes))
+
+    def read_tokens(self, first: int, tokens: int) -> np.ndarray:
+        """Returns the data of tokens: bytes of the shape [tokens, token_bytes]. LostRowsError if some is not whole."""
+        import numpy as np
+
+        data = np.empty((whole(tokens, "tokens"), self.info.token_bytes), np.uint8)
+        check(lib.avsg_pool_read_tokens(self._handle, first, data.ctypes.data, data.nbytes))
+        return data
 
     @property
     def info(self) -> PoolInfo:

@@ -26,8 +26,8 @@ struct Settings {
     Fault fault = Fault::None;
     bool every_row = false;  // empties the table at each step, so that every selected row is copied
     std::string disk;        // a folder, in whose file the rows are; empty: the rows are in memory
-    bool keep = false;       // `disk` is the path of a file that stays
-    int32_t kept = 0;        // tokens whose rows the file has from an earlier process; above 0 it is opened
+    size_t token_bytes = 0;  // above 0: `disk` is the path of a file that stays, with a session and these bytes for each token
+    int32_t kept = 0;        // tokens whose rows the file has from an earlier process
     uint32_t k = 0;          // the most ids that an indexer selects for a token; 0: as the prompt shows
     bool mapped = false;     // the rows are in a mapped file of that folder, and AVSG has no part
     int fault_step = 5;     // the step, from 1, of the faults that happen once

@@ -11,11 +11,14 @@
 // During the prompt it learns which layers there are. From `start` on it runs AVSG in every layer.
 class Offload : public Observer {
   public:
+    // Opens the file of an earlier process, for `start`.
+    void open(const std::string &path);
+
     // Moves the rows of a prompt of `length` tokens to the pool.
     void start(const Settings &settings, int32_t length);
 
-    // Makes the rows of the pool's file durable.
-    void flush() { avsg_.pool->flush(); }
+    // The pool, once it is opened or started.
+    const avsg::Pool &pool() const { return *avsg_.pool; }
 
     // Encloses a step whose tokens follow the first `stable` ones.
     void begin(int32_t stable);

@@ -1,7 +1,6 @@
 // A conversation whose tokens outlive the process: each text is computed behind those that were kept.
 #include "commands.hpp"
 #include "engine.hpp"
-#include "kept_tokens.hpp"
 #include "kernel_bytes.hpp"
 #include "offload.hpp"
 #include "sequence_state.hpp"
@@ -23,7 +22,7 @@ namespace {
 
 // Where tokens are between processes.
 enum class Keep {
-    Avsg,     // rows in AVSG's file, ids and indexer keys beside it
+    Avsg,     // in a session of AVSG's file: rows, and of each token the id and the indexers' keys
     State,    // llama.cpp's file of the whole state
     Nothing,  // nowhere
 };
@@ -61,11 +60,9 @@ class Session {
             throw std::runtime_error(folder + ": " + std::strerror(errno));
         }
         settings_.disk = folder + "/rows.avsg";
-        settings_.keep = true;
-        if (keep == Keep::Avsg) kept_.emplace(folder + "/tokens");
-        if (kept_ && kept_->length() > 0) settings_.context = static_cast<uint32_t>(kept_->context());
+        if (keep == Keep::Avsg && access(settings_.disk.c_str(), F_OK) == 0) open();
         decoder_.emplace(model, settings_.context, threads, keep == Keep::Avsg ? &offload_ : nullptr);
-        if (kept_ && kept_->length() > 0) resume();
+        if (kept_ > 0) resume();
         if (keep == Keep::State && access(state().c_str(), F_OK) == 0) tokens_ = decoder_->load(state());
         if (from.empty()) return;
         if (!tokens_.empty()) throw std::runtime_error(folder + " has a session; give no --from");
@@ -104,18 +101,21 @@ class Session {
         if (keep_ == Keep::State) decoder_->save(state(), tokens_);
         if (keep_ != Keep::Avsg) return;
         start();
-        offload_.flush();
         std::vector<uint8_t> bytes;
-        bytes.reserve((tokens_.size() - kept_->length()) * token_bytes());
+        bytes.reserve((tokens_.size() - kept_) * token_bytes());
         auto add = [&bytes](const void *from, size_t size) {
             auto *at = static_cast<const uint8_t *>(from);
             bytes.insert(bytes.end(), at, at + size);
         };
-        for (size_t n = kept_->length(); n < tokens_.size(); n++) {
+        for (size_t n = kept_; n < tokens_.size(); n++) {
             add(&tokens_[n], sizeof tokens_[n]);
             for (const ggml_tensor *keys : offload_.keys()) add(static_cast<uint8_t *>(keys->data) + n * keys->nb[1], keys->nb[1]);
         }
-        kept_->commit(bytes, token_bytes(), settings_.context, mark_);
+        offload_.pool().write_tokens(kept_, bytes);
+        auto session = described(mark_);
+        session.length = tokens_.size();
+        offload_.pool().commit_session(0, session);
+        kept_ = tokens_.size();
     }
 
     size_t length() const { return tokens_.size(); }
@@ -133,18 +133,42 @@ class Session {
     // Moves the rows of the prompt to AVSG, if they are not there.
     void start() {
         if (keep_ != Keep::Avsg || started_) return;
-        if (settings_.kept == 0) unlink(settings_.disk.c_str());  // of a process that was killed in its prompt
+        settings_.token_bytes = token_bytes();
         offload_.start(settings_, decoder_->length());
         started_ = true;
     }
 
+    // The session's block and its data, which is `mark`.
+    avsg_session described(uint64_t &mark) {
+        auto session = avsg::init<avsg_session>();
+        session.blocks = &block_, session.block_count = 1;
+        session.data = &mark, session.bytes = sizeof mark;
+        return session;
+    }
+
+    // Opens the file of an earlier process. It has no token if that process was killed before its first text was kept.
+    void open() {
+        offload_.open(settings_.disk);
+        uint64_t mark = 0;
+        auto session = described(mark);
+        offload_.pool().get_session(0, session);
+        kept_ = session.length;
+        settings_.kept = static_cast<int32_t>(kept_);
+        settings_.context = static_cast<uint32_t>(offload_.pool().info().rows);
+        if (kept_ > 0 && mark != mark_) throw std::runtime_error(folder_ + " has the session of another model or K");
+    }
+
     // Makes llama.cpp hold the tokens that were kept, without their rows.
     void resume() {
-        if (kept_->model() != mark_) throw std::runtime_error(folder_ + " has the session of another model or K");
         // One token shows the layers, their tensors and the format of a state.
         decoder_->prefill({0});
-        auto bytes = kept_->read(token_bytes());
-        tokens_.resize(kept_->length());
+        if (offload_.pool().info().token_bytes != token_bytes()) {
+            throw std::runtime_error(folder_ + " has tokens of " + std::to_string(offload_.pool().info().token_bytes) +
+                                     " bytes, and those of the model have " + std::to_string(token_bytes()));
+        }
+        std::vector<uint8_t> bytes(kept_ * token_bytes());
+        offload_.pool().read_tokens(0, bytes);
+        tokens_.resize(kept_);
         auto keys = offload_.keys();
         auto held = make_state(decoder_->state(), offload_.caches(), keys, tokens_.size());
         const uint8_t *from = bytes.data();
@@ -155,7 +179,6 @@ class Session {
                 std::memcpy(held.keys[i] + n * keys[i]->nb[1], from, keys[i]->nb[1]);
             }
         }
-        settings_.kept = static_cast<int32_t>(kept_->length());
         decoder_->restore(held.bytes.get(), held.size, settings_.kept);
         start();
     }
@@ -165,7 +188,8 @@ class Session {
     Settings settings_;
     uint64_t mark_;
     Offload offload_;
-    std::optional<KeptTokens> kept_;
+    size_t kept_ = 0;  // tokens that are durable
+    int32_t block_ = 0;
     std::optional<Decoder> decoder_;
     std::vector<llama_token> tokens_;
     bool started_ = false;
@@ -193,11 +217,13 @@ int session(Arguments arguments) {
     auto vocabulary = static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model.get())));
     size_t read = kernel_bytes("read_bytes");
     Session session(model.get(), keep, arguments.names[1], from, settings, threads);
+    auto since = [&start] { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); };
+    double opened = since();
     for (size_t n = 2; n < arguments.names.size(); n++) {
         size_t before = session.length(), written = kernel_bytes("write_bytes");
         std::vector<float> logits;
         session.add(read_tokens(model.get(), arguments.names[n], ids, before == 0), logits, vocabulary);
-        double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        double first = since();
         size_t first_read = kernel_bytes("read_bytes") - read;
         size_t text = session.length() - before;
         for (int i = 0; i < answer; i++) {
@@ -211,10 +237,10 @@ int session(Arguments arguments) {
             file.write(reinterpret_cast<const char *>(logits.data()), static_cast<std::streamsize>(logits.size() * sizeof(float)));
             if (!file.flush()) throw std::runtime_error(path + " cannot be written");
         }
-        std::printf("| %zu | %zu | %d | %.1f | %.2f | %.2f |\n", before, text, answer, 1e3 * seconds,
+        std::printf("| %zu | %zu | %d | %.1f | %.1f | %.2f | %.2f |\n", before, text, answer, opened, first,
                     static_cast<double>(first_read) / 1e6, static_cast<double>(written) / 1e6);
         std::fflush(stdout);
-        start = Clock::now();
+        start = Clock::now(), opened = 0;
         read = kernel_bytes("read_bytes");
     }
     return 0;

@@ -31,7 +31,7 @@ def add_turn(pool, ids):
     new = np.zeros(len(ids), TOKEN)
     new["id"], new["key"] = ids, TO_KEY[ids]
     pool.write(0, first, rows_of(all_ids)[first:])
-    pool.write_tokens(first, new)
+    pool.write_tokens(first, new.view(np.uint8))
     pool.commit(0, end, [0])
 
 
@@ -41,7 +41,7 @@ def answer(pool):
     with avsg.Engine(pool, k=K, slots=4 * K, tokens=1, states=1) as engine:
         batch, plan = avsg.Batch.zeros(1, K), engine.new_plan()
         batch.ids[0] = np.argsort(tokens["key"] @ TO_QUERY[tokens["id"][-1]])[-K:]
-        batch.stable_len[0] = batch.seq_len[0] = len(tokens)
+        batch.seq_len[0] = len(tokens)  # every row is in the pool
         engine.step(batch, plan, 0)
         return tokens["id"], engine.buffer()[0, plan.slots[0]].view(np.float32).sum(axis=0), batch.ids[0].copy()
 

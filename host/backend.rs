@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::call::{Batch, HostCall};
+use crate::call::HostCall;
 use crate::copy::Copier;
 use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
@@ -30,19 +30,44 @@ pub(crate) struct SlotCopy<'a> {
 
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
-    /// Returns an error if the kernels cannot take a batch.
-    fn check_batch(&self, _: &Resources, _: &Batch<'_>) -> Result<()> {
+    /// Returns an error if the kernels cannot take the batch of a call.
+    fn check(&self, _: &Resources, _: &HostCall<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Runs the stages of a call, whose batch [`Self::check_batch`] accepted, writes the results into `plan`, and waits. Returns how long Stage
-    /// One took if the call has both stages and the device can tell them apart.
+    /// Runs a plan or a step, writes the results into `plan`, and waits. Returns how long Stage One took if the call has both stages and the device can tell them apart.
     fn run(
         &mut self,
         resources: &Resources,
         call: &HostCall<'_>,
         plan: &mut Plan,
     ) -> Result<Option<Duration>>;
+
+    /// Starts a transfer at a place below [`Config::transfers`](crate::resources::Config::transfers) at which none is
+    /// under way. Its fresh rows are not used afterwards. After an error it is not under way.
+    ///
+    /// # Safety
+    /// The resources, the plan's arrays and the list of layers stay where they are, and are not written, until
+    /// [`Self::wait`] was called for this place or the device was dropped.
+    unsafe fn begin(
+        &mut self,
+        resources: &Resources,
+        place: usize,
+        call: &HostCall<'_>,
+        plan: &mut Plan,
+    ) -> Result<()>;
+
+    /// Returns whether [`Self::wait`] has nothing to wait for that [`Self::begin`] has started.
+    fn is_done(&mut self, place: usize) -> bool;
+
+    /// Ends the transfer at a place, which was begun with this plan and these layers.
+    fn wait(
+        &mut self,
+        resources: &Resources,
+        place: usize,
+        layers: &[usize],
+        plan: &mut Plan,
+    ) -> Result<()>;
 
     /// Returns whether [`Self::run`] takes a call of both stages. If not, the engine runs one after the other, so that
     /// it knows the plan of rows that could not be read.

@@ -6,17 +6,15 @@
 //! pages belong to each state. Any page size that divides S is possible. A buffer of the caller
 //! ([`CallerBuffer`]) may have other strides and blocks in any order.
 
-mod caller;
 mod layout;
 mod memory;
-mod table;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, ptr};
 
 use layout::BufferLayout;
-use memory::{Memory, StateBlocks};
+use memory::{Memory, StateBlocks, StateEntries};
 
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::system::address::Address;
@@ -25,11 +23,9 @@ use crate::system::array::ProcessMemory;
 use crate::system::{available_memory, reserve};
 use crate::{Result, ensure, invalid};
 
-pub use caller::CallerBuffer;
 pub use layout::BufferConfig;
-pub(crate) use memory::SlotMemory;
-pub(crate) use table::BlockTable;
-pub use table::SlotView;
+pub(crate) use memory::{BlockTable, SlotMemory};
+pub use memory::{CallerBuffer, SlotView};
 
 const WHAT: &str = "device buffer";
 
@@ -114,11 +110,6 @@ impl DeviceBuffer {
         let steps = caller.strides().iter().map(Strides::steps).collect();
         let (config, bases) = (config.clone(), reserve::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
-    }
-
-    /// Returns the caller's memory, if the buffer is in it.
-    pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
-        self.memory.caller()
     }
 
     /// Returns the configuration.
@@ -224,11 +215,9 @@ impl DeviceBuffer {
     /// # Panics
     /// If there is no such state, layer or segment.
     pub(crate) fn checked_view(&self, state: usize, layer: usize, segment: usize) -> SlotView {
-        let BufferConfig { states, slots, ref format, .. } = self.config;
+        let BufferConfig { states, slots, .. } = self.config;
         assert!(state < states, "state {state} of {states}");
-        let base = self.bases[layer * format.as_slice().len() + segment];
-        let (steps, entries) = (self.steps[segment], self.memory.entries(state, slots));
-        SlotView { base, slots, first: state * slots, steps, entries }
+        self.view_by(self.memory.entries(state, slots), state, layer, segment)
     }
 
     fn state_blocks(&self, state: usize) -> Result<StateBlocks> {
@@ -236,29 +225,30 @@ impl DeviceBuffer {
         self.memory.state_blocks(state, self.config.slots)
     }
 
-    /// Returns a view of an existing state that is valid for as long as `blocks`.
+    /// Returns a view of an existing state, layer and segment that is valid for as long as `entries`.
     fn view_by(
         &self,
-        blocks: &StateBlocks,
+        entries: Option<StateEntries>,
         state: usize,
         layer: usize,
         segment: usize,
-    ) -> Result<SlotView> {
-        let (base, steps) = (Address(self.segment_base(layer, segment)?), self.steps[segment]);
-        let slots = self.config.slots;
-        Ok(SlotView { base, slots, first: state * slots, steps, entries: blocks.entries })
+    ) -> SlotView {
+        let (slots, steps) = (self.config.slots, self.steps[segment]);
+        let base = self.bases[layer * self.steps.len() + segment];
+        SlotView { base, slots, first: state * slots, steps, entries }
     }
 
     /// Returns the address of one segment of a slot; null if there is no such slot, or its block is not in
     /// the buffer. [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
-        let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };
-        let view = self.view_by(&blocks, state, layer, segment);
-        view.map_or(ptr::null_mut(), |view| view.ptr(slot))
+        let blocks = self.segment_base(layer, segment).and_then(|_| self.state_blocks(state));
+        let at =
+            |blocks: StateBlocks| self.view_by(blocks.entries, state, layer, segment).ptr(slot);
+        blocks.map_or(ptr::null_mut(), at)
     }
 
     /// Calls `copy` with the source address, the target address and the length of each segment of
-    /// some slots of one layer, for a copy from one state to another. In a buffer that is not the
+    /// some slots of an existing layer, for a copy from one state to another. In a buffer that is not the
     /// caller's one call copies all slots of a segment.
     pub(crate) fn for_each_copy(
         &self,
@@ -269,9 +259,9 @@ impl DeviceBuffer {
     ) -> Result<()> {
         let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view_by(&blocks[0], from, layer, index)?;
-            let to = self.view_by(&blocks[1], to, layer, index)?;
-            if self.caller().is_none() {
+            let from = self.view_by(blocks[0].entries, from, layer, index);
+            let to = self.view_by(blocks[1].entries, to, layer, index);
+            if self.memory.caller().is_none() {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
             }
@@ -298,16 +288,17 @@ impl DeviceBuffer {
         into: &mut [u8],
     ) -> Result<()> {
         rows::index("slot", slot, self.config.slots)?;
+        rows::index("layer", layer, self.config.layers)?;
         self.config.format.expect_row(into.len())?;
         let (blocks, mut rest) = (self.state_blocks(state)?, into);
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view_by(&blocks, state, layer, index)?.ptr(slot);
+            let from = self.view_by(blocks.entries, state, layer, index).ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
             ensure!(!from.is_null(), "slot" is slot, but "its block is not in the buffer";
                 "correct the table of blocks");
             match self.memory.device() {
                 Some(device) => device.read(from.addr() as u64, part)?,
-                // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
+                // SAFETY: `rows::index` and `state_blocks` checked that the slot exists. Its
                 // `segment.bytes` bytes are initialised, because memory of the engine is zeroed and
                 // memory of the caller is initialised (`CallerBuffer::new`). `part` has the same length and is
                 // not in the buffer, and code that writes a slot ensures that nothing else accesses it.

@@ -80,7 +80,7 @@ impl FreshRows for &[u8] {
 pub(crate) type ArrayName = [&'static str; 2];
 
 /// An array of a batch, which is in the memory of this process or of a device.
-pub(crate) trait BatchArray: Copy {
+pub(crate) trait BatchArray: Copy + Default {
     /// Returns the number of elements.
     fn count(self) -> usize;
 
@@ -91,8 +91,12 @@ pub(crate) trait BatchArray: Copy {
     /// saturates, because the caller chooses `stride`: a wrapped product would pass.
     fn check_block_tables(self, requests: usize, stride: usize) -> Result<()>;
 
-    /// Returns whether an array of states names one, as far as the host can tell.
-    fn may_name_a_state(self) -> bool;
+    /// Returns a batch whose elements the host can read.
+    fn readable(batch: &BatchOf<Self>) -> Option<&Batch<'_>>;
+
+    /// Returns the number of tokens of a batch whose K was checked, at most `most`, after a check that their ids
+    /// are there. On a device it is the number that `ids` has room for, because only kernels read `cu_q`.
+    fn tokens(batch: &BatchOf<Self>, most: usize) -> Result<usize>;
 }
 
 impl BatchArray for &[i32] {
@@ -113,8 +117,17 @@ impl BatchArray for &[i32] {
         Ok(())
     }
 
-    fn may_name_a_state(self) -> bool {
-        self.iter().any(|&state| state >= 0)
+    fn readable(batch: &BatchOf<Self>) -> Option<&Batch<'_>> {
+        Some(batch)
+    }
+
+    fn tokens(batch: &BatchOf<Self>, _: usize) -> Result<usize> {
+        let tokens = batch.tokens();
+        let before = tokens.saturating_sub(1).saturating_mul(batch.ids_stride);
+        let need = if tokens == 0 { 0 } else { before.saturating_add(batch.k) };
+        ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but
+            "{tokens} tokens need {need}"; "pass the ids of all tokens that cu_q counts");
+        Ok(tokens)
     }
 }
 
@@ -154,13 +167,14 @@ pub(crate) enum Work {
     Append,
 }
 
-/// A call that the engine has checked, with arrays of the type `A` and fresh rows of the type `R`.
+/// A call with arrays of the type `A` and fresh rows of the type `R`. Devices take those that the engine has checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a, A, R> {
     pub work: Work,
     /// The batch. That of a transfer from host memory has no arrays, because the plan has them.
     pub batch: BatchOf<A>,
-    /// The tokens of the batch; in a stream the most that `cu_q` may count.
+    /// The tokens of the batch; in a stream the most that `cu_q` may count. Before the check it is what the caller
+    /// says of them, or 0.
     pub tokens: usize,
     /// The layers whose rows are copied, in ascending order.
     pub layers: &'a [usize],
@@ -189,9 +203,9 @@ impl<'a, A: Copy, R> Call<'a, A, R> {
         Some(&fresh[index * segments..][..segments])
     }
 
-    /// Returns the call for each layer of the list alone, or the call itself if it has no layers.
+    /// Returns the call for each layer of the list alone, or the call itself if it only plans.
     pub fn launches(&self) -> impl Iterator<Item = Self> + '_ {
-        let whole = self.layers.is_empty().then_some(Self { ..*self });
+        let whole = (self.work == Work::Plan).then_some(Self { ..*self });
         whole.into_iter().chain((0..self.layers.len()).map(|index| self.layer(index)))
     }
 

@@ -1,10 +1,11 @@
 //! The CPU device: threads stand in for the cores, and process memory for device memory.
 
+mod background;
 mod choose;
 mod cold;
 mod cores;
 mod device;
-mod launch;
+mod fresh_copy;
 pub mod machine;
 mod records_copy;
 mod records_read;

@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 
-use crate::call::{ArrayName, BatchArray, BatchOf, Call, FreshOf, FreshRows};
+use crate::call::{ArrayName, Batch, BatchArray, BatchOf, Call, FreshOf, FreshRows};
 use crate::system::address::Address;
 use crate::{Result, ensure};
 
@@ -43,9 +43,15 @@ impl BatchArray for DeviceArray {
         self.check_len(["block_table", "block_table length"], requests.saturating_mul(stride))
     }
 
-    /// Kernels read the states.
-    fn may_name_a_state(self) -> bool {
-        self.len > 0
+    fn readable(_: &BatchOf<Self>) -> Option<&Batch<'_>> {
+        None
+    }
+
+    fn tokens(batch: &BatchOf<Self>, most: usize) -> Result<usize> {
+        let rest = batch.ids.len.checked_sub(batch.k);
+        let room = rest.map_or(0, |rest| (rest / batch.ids_stride).saturating_add(1).min(most));
+        batch.ids.check_len(["ids", "ids length"], room.min(batch.ids.len))?;
+        Ok(room)
     }
 }
 

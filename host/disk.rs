@@ -43,7 +43,6 @@ mod store;
 mod tokens;
 mod write_queue;
 
-pub(crate) use aligned::ALIGNMENT;
 pub(crate) use bits::Bits;
 pub use config::{PoolFile, PoolSessions};
 pub use info::{DiskInfo, DiskStats};

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! plan(batch)  -> slots, miss lists            once per indexer, into its tables
-//! transfer(plan, layer, fresh)                 per layer: misses host to device
+//! transfer(plan, layer, fresh)                 per layer: misses host to device; or begin and wait
 //! append(batch, layer, fresh)                  per layer: this step's rows to the host pool
 //! step = plan + SyncAll + transfer, one launch
 //! ```
@@ -18,12 +18,14 @@ mod queue;
 mod state;
 mod stats;
 mod step;
+mod under_way;
 
 use std::iter;
 use std::sync::Arc;
 
 use avsg_device::stage_two::share_start;
 
+use crate::Result;
 use crate::ascend::{Ascend, AscendOptions, RegisteredPool};
 use crate::backend::Device;
 use crate::buffer::DeviceBuffer;
@@ -35,16 +37,16 @@ use crate::pool::{HostPool, PoolConfig, Start};
 use crate::resources::Resources;
 use crate::system::cpus::allowed_cpu_count;
 use crate::system::reserve;
-use crate::{Result, rows};
 use order::TransferOrder;
 use stats::Counters;
+use under_way::UnderWay;
 
 pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };
 pub use crate::indexers::Indexers;
-pub use crate::resources::{Config, MachineChoice};
+pub use crate::resources::{Config, MAX_UNDER_WAY, MachineChoice};
 pub use state::Load;
 pub use stats::{Stats, StatsReader};
 
@@ -61,9 +63,10 @@ pub struct Engine {
     // unmapped.
     device: Box<dyn Device>,
     resources: Box<Resources>,
-    /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
+    /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
+    under_way: UnderWay,
     counters: Counters,
     dropped: Dropped<Plan>,
 }
@@ -122,8 +125,9 @@ impl Engine {
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
         let named = reserve::filled("states", states, false)?.into();
+        let under_way = UnderWay::new(&resources.config, resources.pool.layers())?;
         let dropped = Dropped::default();
-        Ok(Self { named, order, counters, dropped, device, resources })
+        Ok(Self { named, order, under_way, counters, dropped, device, resources })
     }
 
     /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of
@@ -257,12 +261,7 @@ impl Engine {
     /// # Errors
     /// If there is no such indexer or state, or the copy from the device fails.
     pub fn read_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
-        self.resources.check_process()?;
-        let config = &self.resources.config;
-        rows::index("indexer", indexer, config.indexers.count())?;
-        rows::index("state", state, config.states)?;
-        let table = config.table(indexer, state);
-        self.start()?;
+        let table = self.start_on(indexer, state)?;
         self.device.read_table(&self.resources, table)
     }
 

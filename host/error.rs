@@ -95,6 +95,11 @@ pub enum Error {
         /// Bytes that were requested.
         bytes: usize,
     },
+    /// As many transfers are under way as the engine was made for.
+    Busy {
+        /// That number.
+        under_way: usize,
+    },
     /// The object belongs to the process that this one was forked from.
     Forked {
         /// The name of the object.
@@ -153,6 +158,11 @@ impl fmt::Display for Error {
                 "{what} is {bytes} bytes, but the system or the caller's allocator refuses them; ask \
                  for fewer rows, layers, slots or requests, or raise the limits (ulimit -v, ulimit -d, \
                  vm.max_map_count)"
+            ),
+            Self::Busy { under_way } => write!(
+                f,
+                "{under_way} transfers are under way, as many as the engine was made for; wait for one of \
+                 them, or make the engine for more (under_way)"
             ),
             Self::Forked { what } => write!(
                 f,

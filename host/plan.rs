@@ -18,10 +18,10 @@ use avsg_device::one_request::ROW;
 use avsg_device::params::Params;
 use avsg_device::request::summary;
 
-use crate::call::{Batch, MAX_REQUESTS};
+use crate::call::{Batch, MAX_REQUESTS, named};
 use crate::device_arrays::{DeviceCall, DevicePlan};
 use crate::system::allocator::Allocator;
-use crate::system::array::Array;
+use crate::system::array::{Array, Integer};
 use crate::system::available_memory;
 use crate::{Result, ensure};
 
@@ -33,12 +33,13 @@ pub(crate) use dropped::Dropped;
 pub(crate) use miss_records::MissRecords;
 
 use dropped::Place;
+use failures::Failed;
 
 /// A preallocated plan, for batches up to the size that it was made for.
 ///
 /// A batch that no layer has the rows of is discarded ([`Engine::discard`](crate::engine::Engine::discard))
-/// when the next one is planned into the plan, and in the engine's next call after the plan was dropped. The
-/// drop itself never blocks; a batch that a newer plan of a state needs is kept until that one is gone, too.
+/// when the next one is planned into the plan, and in the engine's next call after the plan was dropped, which first
+/// waits for a transfer that is under way. The drop itself never blocks; a batch that a newer plan of a state needs is kept until that one is gone, too.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub(crate) k: usize,
@@ -65,19 +66,13 @@ pub struct Plan {
     pub(crate) engine: u64,
     /// Number of the last batch among the plans of its engine, from 1; 0 if there is none.
     pub(crate) number: u64,
-    /// For each request, the number of the plan whose rows a layer must hold before this plan is
-    /// transferred to it; 0 if the state starts cold.
-    pub(crate) required: Array<u64>,
-    /// For each request, the number of the state's last plan before this one; 0 if there is none.
-    pub(crate) previous: Array<u64>,
-    /// For each request, the number of the first plan since its state was cold.
-    pub(crate) first: Array<u64>,
-    /// For each request that transfers leave out, the layer and the row that are not whole; else -1.
-    failed_layer: Array<i64>,
-    failed_row: Array<i64>,
-    failed_new: Array<i32>,
+    /// For each request, the plans of its state before this one.
+    pub(crate) before: Array<Before>,
+    pub(crate) failed: Failed,
     /// Whether a layer holds the plan.
     pub(crate) held: bool,
+    /// The place of its transfer that is under way among those of its engine.
+    pub(crate) under_way: Option<usize>,
     /// The plan's counters, which it has until it leaves. A device releases a plan's arrays when nobody has them.
     pub(crate) counters: Option<Arc<SharedCounters>>,
     /// Where the plan goes if it is dropped before a layer holds it.
@@ -90,6 +85,20 @@ pub struct Plan {
     /// The records of its misses, if the pool is a file.
     pub(crate) records: Option<Box<MissRecords>>,
 }
+
+/// The numbers of the plans of a state before one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    /// The plan whose rows a layer must hold before this one is transferred to it; 0 if the state starts cold.
+    pub required: u64,
+    /// The state's last plan before this one; 0 if there is none.
+    pub previous: u64,
+    /// The first plan since the state was cold, which may be this one.
+    pub first: u64,
+}
+
+// SAFETY: three integers of one size have neither padding nor invalid values.
+unsafe impl Integer for Before {}
 
 impl Plan {
     /// Returns the bytes of host memory of a plan for batches of at most `max_tokens` tokens and
@@ -105,9 +114,9 @@ impl Plan {
         }
         // `slot` and the four columns of the miss list, `valid` and `row_misses`.
         let row = 5 * params.k as usize + 2;
-        // `state`, `cu_q`, `failed_new` and `summary`, and `required`, `previous`, `first`, `failed_layer` and
-        // `failed_row`.
-        let request = (3 + summary::WORDS) * size_of::<i32>() + 5 * size_of::<u64>();
+        // `state`, `cu_q` and `summary`, and what is kept of the order and of failures.
+        let request =
+            (2 + summary::WORDS) * size_of::<i32>() + size_of::<Before>() + Failed::REQUEST_BYTES;
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
         Ok(max_tokens * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
@@ -126,66 +135,39 @@ impl Plan {
         let k = params.k as usize;
         let words = max_tokens * k;
         let filled = |len, value| Array::filled("plan", len, value, allocator);
-        Ok(Self {
-            k,
-            max_tokens,
-            max_requests,
-            indexer: 0,
-            requests: 0,
-            cu_q: filled(max_requests + 1, 0)?,
-            state: filled(max_requests, -1)?,
-            slot: filled(words, -1)?,
-            valid: filled(max_tokens, 0)?,
-            row_misses: filled(max_tokens, 0)?,
-            summary: filled(max_requests * summary::WORDS, 0)?,
-            miss: [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?],
-            misses: 0,
-            fresh: false,
-            engine,
-            number: 0,
-            required: Array::filled("plan", max_requests, 0, allocator)?,
-            previous: Array::filled("plan", max_requests, 0, allocator)?,
-            first: Array::filled("plan", max_requests, 0, allocator)?,
-            failed_layer: Array::filled("plan", max_requests, -1, allocator)?,
-            failed_row: Array::filled("plan", max_requests, -1, allocator)?,
-            failed_new: filled(max_requests, 0)?,
-            held: false,
-            counters: Some(Arc::default()),
-            place: Some(dropped.place()?),
-            device: None,
-            epoch: 0,
-            queued: None,
-            records: None,
-        })
+        // It holds no batch, and the device that it is made for adds what it needs.
+        let mut plan = Self::default();
+        (plan.engine, plan.k, plan.max_tokens, plan.max_requests) =
+            (engine, k, max_tokens, max_requests);
+        plan.cu_q = filled(max_requests + 1, 0)?;
+        plan.state = filled(max_requests, -1)?;
+        plan.slot = filled(words, -1)?;
+        plan.valid = filled(max_tokens, 0)?;
+        plan.row_misses = filled(max_tokens, 0)?;
+        plan.summary = filled(max_requests * summary::WORDS, 0)?;
+        plan.miss = [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?];
+        plan.before = Array::filled("plan", max_requests, Before::default(), allocator)?;
+        plan.failed = Failed::new(max_requests, allocator)?;
+        plan.counters = Some(Arc::default());
+        plan.place = Some(dropped.place()?);
+        Ok(plan)
     }
 
     /// Copies the shape of a checked batch and clears the results.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
-        self.forget_failures();
+        self.clear(None);
         (self.requests, self.indexer) = (batch.state.len(), batch.indexer);
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.summary[..self.requests * summary::WORDS].fill(0);
-        self.forget(None);
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Forgets the batch. `queued` is the transfer of one that a stream is going to plan.
+    pub(crate) fn clear(&mut self, queued: Option<DeviceCall<'static>>) {
         self.forget_failures();
-        self.requests = 0;
-        self.forget(None);
-    }
-
-    /// Notes that a stream is going to plan a batch.
-    pub(crate) fn queue(&mut self, transfer: DeviceCall<'static>) {
-        self.forget_failures();
-        self.requests = 0;
-        self.forget(Some(transfer));
-    }
-
-    fn forget(&mut self, queued: Option<DeviceCall<'static>>) {
-        (self.misses, self.fresh, self.number, self.held) = (0, false, 0, false);
-        self.queued = queued;
         self.forget_records();
+        (self.requests, self.misses, self.fresh) = (0, 0, false);
+        (self.number, self.held, self.queued) = (0, false, queued);
         if let Some(counters) = &self.counters {
             counters.clear(queued.is_some());
         }
@@ -208,16 +190,16 @@ impl Plan {
         self.number != 0 && !self.held
     }
 
-    /// Returns the place in the batch of a state's request.
-    pub(crate) fn request_of(&self, state: usize) -> Option<usize> {
-        self.state[..self.requests].iter().position(|&other| other == state as i32)
+    /// Returns the requests that name a state, as (request, state).
+    pub(crate) fn named(&self) -> impl Iterator<Item = (usize, usize)> + Clone + '_ {
+        named(&self.state[..self.requests])
     }
 
     /// Finds the records of the misses of all requests but those that are left out, if the pool is a file.
     /// Returns the stamp of the records that the plan holds, which it gives up until [`Self::keep_records`].
     pub(crate) fn sort_records(&mut self) -> Option<u64> {
         let records = self.records.as_deref_mut()?;
-        let served = (0..self.requests).filter(|&request| self.failed_row[request] < 0);
+        let served = (0..self.requests).filter(|&request| !self.failed.contains(request));
         let places =
             served.flat_map(|request| miss_places(request, self.k, &self.cu_q, &self.summary));
         records.sort(places, &self.miss[ROW]);
@@ -250,7 +232,7 @@ impl Plan {
 
     /// Returns whether a request missed a row and is not left out. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
-        !self.failed(request) && self.request_summary(request)[summary::TOTAL as usize] > 0
+        !self.failed.contains(request) && self.request_summary(request)[summary::TOTAL as usize] > 0
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -286,9 +268,9 @@ impl Plan {
             row_misses: &self.row_misses,
             cu_q: &self.cu_q,
             summary: &self.summary,
-            failed_layer: &self.failed_layer,
-            failed_row: &self.failed_row,
-            failed_new: &self.failed_new,
+            failed_layer: &self.failed.layer,
+            failed_row: &self.failed.row,
+            failed_new: &self.failed.is_new,
             miss: Misses { position, id, slot, row },
         }
     }
@@ -383,8 +365,12 @@ fn miss_places(request: usize, k: usize, cu_q: &[i32], summaries: &[i32]) -> Ran
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take().filter(|_| self.unheld()) {
-            self.records = None;
+        let is_left = self.unheld() || self.under_way.is_some();
+        if let Some(place) = self.place.take().filter(|_| is_left) {
+            // A transfer that is under way uses them.
+            if self.under_way.is_none() {
+                self.records = None;
+            }
             place.leave(mem::take(self));
         }
     }

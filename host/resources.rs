@@ -37,6 +37,9 @@ pub enum MachineChoice {
     Neon,
 }
 
+/// The most transfers of an engine that may be under way.
+pub const MAX_UNDER_WAY: usize = 64;
+
 /// The size and the rules of an engine.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -57,8 +60,11 @@ pub struct Config {
     pub buffer: Option<CallerBuffer>,
     /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
     /// states: this number plus state * S + slot, or the place that the caller's table of blocks gives it.
-    /// The slots of miss lists do not change.
+    /// Miss lists keep slots within the state, which Stage Two reads.
     pub slot_base: Option<i32>,
+    /// The most transfers that are under way at once ([`Engine::begin`](crate::engine::Engine::begin)), up to
+    /// [`MAX_UNDER_WAY`]; 0 for 4.
+    pub under_way: usize,
     /// The caller's allocator for tables, slots and working memory, and for the plans of the engine;
     /// `None` for the system's and the device's.
     pub allocator: Option<Arc<dyn Allocator>>,
@@ -77,8 +83,14 @@ impl Config {
             indexers: Indexers::default(),
             buffer: None,
             slot_base: None,
+            under_way: 0,
             allocator: None,
         }
+    }
+
+    /// Returns the most transfers that are under way at once.
+    pub fn transfers(&self) -> usize {
+        if self.under_way == 0 { 4 } else { self.under_way }
     }
 
     /// Returns the number of tables: one for each indexer and state.
@@ -135,6 +147,8 @@ impl Resources {
         ensure!(config.states != 0 && config.states <= i32::MAX as usize,
             "states" is config.states, but "it must be 1..={}", i32::MAX;
             "pass your largest batch");
+        ensure!(config.under_way <= MAX_UNDER_WAY, "transfers under way" is config.under_way, but
+            "it must be 0..={MAX_UNDER_WAY}"; "pass 0 for 4");
         config.indexers.check(pool.layers)?;
         pool.check_indexers(&config.indexers)?;
         let page = params.page as usize;

@@ -10,3 +10,4 @@ pub(crate) mod files;
 pub mod fork;
 pub(crate) mod mapping;
 pub(crate) mod reserve;
+pub(crate) mod unforked;

@@ -60,11 +60,11 @@ mod step {
 mod launch {
     pub mod kernels;
     pub mod rules;
-    pub mod share;
+    pub mod sharers;
     pub mod stage_two;
     pub mod tiling;
 }
 
-pub use launch::{kernels, rules, share, stage_two, tiling};
+pub use launch::{kernels, rules, sharers, stage_two, tiling};
 pub use step::{one_request, request, schedule, sequential, stage_one, vector_core};
 pub use table::{hash, learned, memory, params, state};

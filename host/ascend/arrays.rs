@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use avsg_device::request::summary;
 
 use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
-use crate::call::{Call, HostCall, Work};
+use crate::call::{Batch, Call, HostCall, Work};
 use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, RawStream};
 use crate::plan::{Plan, SharedCounters};
 use crate::{Result, invalid};
@@ -17,44 +17,38 @@ const ALIGN_WORDS: usize = 16;
 /// Offsets of the arrays in words, the same in device memory and in pinned memory.
 #[derive(Clone, Copy, Debug)]
 struct ArrayOffsets {
-    cu_q: usize,
-    state: usize,
-    generation: usize,
-    stable: usize,
-    seq: usize,
+    /// `cu_q`, `state`, `generation`, `stable_len` and `seq_len`, which are adjacent.
+    requests: [usize; 5],
     ids: usize,
-    summary: usize,
-    valid: usize,
-    slot: usize,
-    miss: [usize; 4],
+    /// Summaries, `valid`, `slot`, and the columns of the miss list.
+    outputs: [usize; 7],
     words: usize,
 }
 
 impl ArrayOffsets {
     fn new(k: usize, rows: usize, requests: usize) -> Option<Self> {
-        let mut words = 0usize;
-        let mut place = |n: usize| {
-            let at = words;
-            words = words.checked_add(n.checked_next_multiple_of(ALIGN_WORDS)?)?;
-            Some(at)
-        };
-        let selected = rows.checked_mul(k)?;
-        let mut offsets = Self {
-            cu_q: place(requests.checked_add(1)?)?,
-            state: place(requests)?,
-            generation: place(requests)?,
-            stable: place(requests)?,
-            seq: place(requests)?,
-            ids: place(selected)?,
-            summary: place(requests.checked_mul(summary::WORDS)?)?,
-            valid: place(rows)?,
-            slot: place(selected)?,
-            miss: [place(selected)?, place(selected)?, place(selected)?, place(selected)?],
-            words: 0,
-        };
-        offsets.words = words;
-        offsets.words.checked_mul(4)?;
-        Some(offsets)
+        let (selected, n) = (rows.checked_mul(k)?, requests);
+        let [inputs, outputs] = [
+            &[n.checked_add(1)?, n, n, n, n, selected][..],
+            &[
+                n.checked_mul(summary::WORDS)?,
+                rows,
+                selected,
+                selected,
+                selected,
+                selected,
+                selected,
+            ],
+        ];
+        let (mut words, mut at) = (0usize, [0; 13]);
+        for (at, &len) in at.iter_mut().zip(inputs.iter().chain(outputs)) {
+            *at = words;
+            words = words.checked_add(len.checked_next_multiple_of(ALIGN_WORDS)?)?;
+        }
+        words.checked_mul(4)?;
+        let [cu_q, state, generation, stable_len, seq_len, ids, outputs @ ..] = at;
+        let requests = [cu_q, state, generation, stable_len, seq_len];
+        Some(Self { requests, ids, outputs, words })
     }
 }
 
@@ -111,13 +105,9 @@ impl Arrays {
         let mut pinned = self.pinned();
         // SAFETY: earlier work on these arrays is done (`# Safety`).
         let words = unsafe { pinned.words_mut() };
-        for (at, array) in [
-            (p.cu_q, batch.cu_q),
-            (p.state, batch.state),
-            (p.generation, batch.generation),
-            (p.stable, batch.stable_len),
-            (p.seq, batch.seq_len),
-        ] {
+        let Batch { cu_q, state, generation, stable_len, seq_len, .. } = *batch;
+        let arrays = [cu_q, state, generation, stable_len, seq_len];
+        for (at, array) in p.requests.into_iter().zip(arrays) {
             words[at..][..array.len()].copy_from_slice(array);
         }
         // A batch for an append has no ids.
@@ -126,11 +116,9 @@ impl Arrays {
             let ids = &batch.ids[row * batch.ids_stride..][..k];
             words[p.ids + row * k..][..k].copy_from_slice(ids);
         }
-        for (at, n) in [
-            // The arrays from `cu_q` to `seq` are adjacent and copied as one.
-            (p.cu_q, p.seq + requests - p.cu_q),
-            (p.ids, rows * k),
-        ] {
+        // The arrays of requests are adjacent, and copied as one.
+        let [first, .., last] = p.requests;
+        for (at, n) in [(first, last + requests - first), (p.ids, rows * k)] {
             // SAFETY: the arrays are kept and left alone until the copy is done, and the stream is alive
             // (`# Safety`).
             unsafe { self.device.upload(4 * at, &pinned, 4 * n, stream)? };
@@ -148,15 +136,18 @@ impl Arrays {
     fn batch(&self, k: usize, requests: usize, rows: usize, indexer: usize) -> DeviceBatch {
         let p = &self.offsets;
         let array = |word, len| DeviceArray { address: self.at(word), len };
+        let [cu_q, state, generation, stable_len, seq_len] =
+            p.requests.map(|at| array(at, requests));
+        let cu_q = DeviceArray { len: requests + 1, ..cu_q };
         DeviceBatch {
             ids: array(p.ids, rows * k),
             ids_stride: k,
             k,
-            cu_q: array(p.cu_q, requests + 1),
-            state: array(p.state, requests),
-            generation: array(p.generation, requests),
-            stable_len: array(p.stable, requests),
-            seq_len: array(p.seq, requests),
+            cu_q,
+            state,
+            generation,
+            stable_len,
+            seq_len,
             indexer,
             ..DeviceBatch::default()
         }
@@ -164,13 +155,8 @@ impl Arrays {
 
     /// Returns the device addresses of the outputs.
     pub fn outputs(&self) -> DevicePlan {
-        let p = &self.offsets;
-        DevicePlan {
-            slot: self.at(p.slot),
-            valid: self.at(p.valid),
-            miss: p.miss.map(|at| self.at(at)),
-            summary: self.at(p.summary),
-        }
+        let [summary, valid, slot, miss @ ..] = self.offsets.outputs.map(|at| self.at(at));
+        DevicePlan { slot, valid, miss, summary }
     }
 
     /// Puts the copies of a plan's outputs to the host into a stream.
@@ -207,11 +193,10 @@ impl Arrays {
     /// Returns the place and the number of the words that the kernels write for a plan's batch: summary,
     /// valid, slot, and the columns of the miss list.
     fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
-        let (p, rows) = (&self.offsets, plan.rows());
-        let summaries = plan.requests * summary::WORDS;
-        let [slot, a, b, c, d] =
-            [p.slot, p.miss[0], p.miss[1], p.miss[2], p.miss[3]].map(|at| (at, rows * self.k));
-        [(p.summary, summaries), (p.valid, rows), slot, a, b, c, d]
+        let selected = plan.rows() * self.k;
+        let mut written = self.offsets.outputs.map(|at| (at, selected));
+        (written[0].1, written[1].1) = (plan.requests * summary::WORDS, plan.rows());
+        written
     }
 }
 

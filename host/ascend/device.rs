@@ -23,7 +23,7 @@ use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
 use super::{launch, readback, sizes, slots};
 use crate::backend::{Device, SlotCopy};
-use crate::call::{Batch, HostCall};
+use crate::call::{HostCall, Work};
 use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
@@ -109,10 +109,11 @@ impl Ascend {
         Ok(())
     }
 
-    /// Runs `calls` and synchronizes the stream. If a call fails, the stream is synchronized
-    /// nevertheless, because the caller may then free memory that its work uses.
-    fn run_and_wait(
+    /// Runs `calls` and, if the caller is to `wait` or a call fails, synchronizes the stream: after a failure the
+    /// caller may free memory that its work uses.
+    fn run_calls(
         &mut self,
+        wait: bool,
         calls: impl FnOnce(&mut Self, RawStream) -> Result<()>,
     ) -> Result<()> {
         let (stream, context) = (self.stream.raw(), Arc::clone(&self.options.context));
@@ -120,13 +121,24 @@ impl Ascend {
             let _current = context.bind()?;
             calls(this, stream)
         };
-        let done = calls(self).and_then(|()| self.stream.synchronize(self.timeout));
+        let mut done = calls(self);
+        if wait {
+            done = done.and_then(|()| self.stream.synchronize(self.timeout));
+        }
         if done.is_err() {
             let waited = self.stream.synchronize(self.timeout);
             self.health =
                 waited.map_or_else(|error| Health::after(&error), |()| Health::NeedsReset);
         }
         done
+    }
+
+    /// Checks that no failure came after a plan: the tables were emptied then, or must be.
+    fn check_epoch(&self, plan: &Plan) -> Result<()> {
+        self.health.check()?;
+        ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale", but
+            "a device failure came after it"; "plan the batch again");
+        Ok(())
     }
 
     /// Puts the launches of a call into the engine's stream, and waits where fresh rows need the staging memory.
@@ -160,9 +172,12 @@ impl Ascend {
 }
 
 impl Device for Ascend {
-    fn check_batch(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
+    fn check(&self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
+        if call.work == Work::Transfer || is_prompt(resources, call) {
+            return Ok(());
+        }
         let (config, pool) = (&resources.config, &resources.pool.geometry);
-        launch::check_batch(config, pool, &self.staging.sizes(batch))
+        launch::check_batch(config, pool, &self.staging.sizes(call))
     }
 
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
@@ -179,43 +194,26 @@ impl Device for Ascend {
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let planned = call.planned();
-        if planned.is_some() {
-            self.reset_if_needed(resources)?;
-        } else {
-            self.health.check()?;
-            // The tables were emptied after the plan, or must be.
-            ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch, "plan" is "stale",
-                but "a device failure came after it"; "plan the batch again");
-        }
-        // The last call synchronized the stream, so no work uses the staging memory.
-        self.staging.reserve(planned, call.fresh.map(|_| call.tokens))?;
-        if let Some(batch) = planned {
-            plan.begin(batch);
-        }
-        let done = self.run_and_wait(|this, stream| {
-            // SAFETY: `stream` is that of this value, and `run_and_wait` has bound its context. The last call
-            // synchronized it. `arrays` and `plans` keep the arrays until this work is synchronized.
+        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
+        self.reset_if_needed(resources)?;
+        // No work uses the staging memory: the last call that did has synchronized the stream.
+        self.staging.reserve(Some(batch), call.fresh.map(|_| call.tokens))?;
+        plan.begin(batch);
+        let done = self.run_calls(true, |this, stream| {
+            // SAFETY: `stream` is that of this value, and `run_calls` has bound its context. `arrays` and `plans`
+            // keep the arrays until this work is synchronized.
             unsafe {
-                let on_device = match planned {
-                    Some(batch) => {
-                        let table = this.staging.upload_table(batch, stream)?;
-                        arrays.upload(call, table, stream)?
-                    }
-                    None => arrays.transfer(plan),
-                };
+                let table = this.staging.upload_table(batch, stream)?;
+                let on_device = arrays.upload(call, table, stream)?;
                 this.launch(resources, call, (on_device, arrays.outputs()))?;
-                planned.map_or(Ok(()), |_| arrays.download(plan, stream))
+                arrays.download(plan, stream)
             }
         });
-        if planned.is_none() {
-            return done.map(|()| None);
-        }
-        done.inspect_err(|_| plan.clear())?;
-        // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
+        done.inspect_err(|_| plan.clear(None))?;
+        // SAFETY: `run_calls` has synchronized the stream, and no call failed.
         unsafe { arrays.copy_to_plan(plan) };
         if let Err(wrong) = readback::check(plan, resources) {
-            plan.clear();
+            plan.clear(None);
             // A device that writes wrong words here may have written wrong tables.
             self.health = Health::NeedsReset;
             return Err(wrong);
@@ -225,10 +223,36 @@ impl Device for Ascend {
         Ok(None)
     }
 
+    unsafe fn begin(
+        &mut self,
+        resources: &Resources,
+        _: usize,
+        call: &HostCall<'_>,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let arrays = self.plans.arrays(plan)?;
+        self.check_epoch(plan)?;
+        self.staging.reserve(None, call.fresh.map(|_| call.tokens))?;
+        // The staging memory of fresh rows is free after the call.
+        self.run_calls(call.fresh.is_some(), |this, _| {
+            // SAFETY: `run_calls` has bound the context. `plans` keeps the arrays as long as the plan, which is
+            // kept until the stream was synchronized (`# Safety`).
+            unsafe { this.launch(resources, call, (arrays.transfer(plan), arrays.outputs())) }
+        })
+    }
+
+    /// The runtime is not asked.
+    fn is_done(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn wait(&mut self, _: &Resources, _: usize, _: &[usize], plan: &mut Plan) -> Result<()> {
+        self.check_epoch(plan)?;
+        self.run_calls(true, |_, _| Ok(()))
+    }
+
     fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
-        // The device would need as much memory for the rows of a prompt as the pool has.
-        let most = resources.config.params.tokens as i32;
-        if call.batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
+        if is_prompt(resources, call) {
             return resources.write_rows(call);
         }
         self.health.check()?;
@@ -236,16 +260,13 @@ impl Device for Ascend {
             // The stream may still copy from the pinned memory.
             self.stream.synchronize(self.timeout)?;
         }
-        // An append needs no ids.
-        let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..call.batch };
-        let call = &HostCall { batch, ..*call };
-        self.check_batch(resources, &batch)?;
-        self.staging.reserve(Some(&batch), Some(call.tokens))?;
-        let inputs = self.staging.inputs(&batch)?;
-        self.run_and_wait(|this, stream| {
+        let batch = &call.batch;
+        self.staging.reserve(Some(batch), Some(call.tokens))?;
+        let inputs = self.staging.inputs(batch)?;
+        self.run_calls(true, |this, stream| {
             // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
-                let table = this.staging.upload_table(&batch, stream)?;
+                let table = this.staging.upload_table(batch, stream)?;
                 let on_device = inputs.upload(call, table, stream)?;
                 this.launch(resources, call, (on_device, DevicePlan::default()))
             }
@@ -346,6 +367,13 @@ impl Device for Ascend {
         drop((self, resources));
         Context::finish(context)
     }
+}
+
+/// Returns whether an append has more rows of a request than a step. The device would need as much memory for those of a
+/// prompt as the pool has, so that the host writes them.
+fn is_prompt(resources: &Resources, HostCall { work, batch, .. }: &HostCall<'_>) -> bool {
+    let most = resources.config.params.tokens as i32;
+    *work == Work::Append && batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most)
 }
 
 impl Drop for Ascend {

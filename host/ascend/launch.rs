@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
 use avsg_device::memory::table_words;
-use avsg_device::params::Params;
-use avsg_device::tiling::{
-    Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, MAX_SLOT_BLOCKS, Segment, Tiling,
-};
+use avsg_device::tiling::{Launch, Segment, Tiling};
 
 use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
@@ -17,7 +14,7 @@ use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, Raw
 use crate::pool::{Geometry, SegmentLayout};
 use crate::resources::{Config, Resources};
 use crate::rows::{self, Steps, Strides};
-use crate::{Error, Result, ensure, invalid};
+use crate::{Result, ensure, geometry, invalid};
 
 /// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
@@ -95,32 +92,7 @@ fn tiling(
         slot_base: config.slot_base,
         segments: &segments,
     };
-    Tiling::new(params, &shape).map_err(|fault| explain(fault, params))
-}
-
-fn explain(fault: Fault, params: &Params) -> Error {
-    match fault {
-        Fault::Segments(n) => invalid!("segments" is n, but
-            "a device kernel takes at most {MAX_SEGMENTS}";
-            "merge segments that are adjacent in memory"),
-        Fault::RowBytes(n) => invalid!("row bytes" is n, but
-            "a device kernel takes at most {HALF_BYTES}"; "split the row into several layers"),
-        Fault::Chunks(n) => invalid!("chunks of a layer" is n, but
-            "a device kernel takes at most {MAX_CHUNKS}"; "pass a larger chunk_bytes to the pool"),
-        Fault::ChunkShift(n) => invalid!("rows of a chunk" is format!("2^{n}"), but
-            "a device kernel takes at most 2^30"; "pass a smaller chunk_bytes to the pool"),
-        Fault::SlotBlocks(n) => invalid!("blocks of a state" is n, but
-            "a device kernel takes at most {MAX_SLOT_BLOCKS}"; "pass larger blocks of slots"),
-        Fault::Words(n) => invalid!("words of an array" is n, but
-            "a device kernel takes at most {}", i32::MAX; "split the batch"),
-        Fault::Cores => {
-            invalid!("cores" is 0, but "at least one core must copy"; "pass more cores")
-        }
-        Fault::K(k) => {
-            invalid!("k" is k, but "it must be 1..={} and at most the stride", params.k;
-                "pass 1..=K ids per token")
-        }
-    }
+    Tiling::new(params, &shape).map_err(|fault| geometry::launch_error(fault, params))
 }
 
 /// The kernels of an engine and the device memory that every launch takes.

@@ -9,7 +9,7 @@ use avsg_device::tiling::MAX_SEGMENTS;
 use super::acl::{Context, DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
-use crate::call::{Batch, Call, Work};
+use crate::call::{Batch, Call, HostCall, Work};
 use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DeviceRows, RawStream};
 use crate::rows::RowFormat;
 use crate::system::allocator::Allocator;
@@ -124,12 +124,12 @@ impl Staging {
         }
     }
 
-    /// Returns the plan of a batch with the sizes that kernels read, without addresses.
-    pub fn sizes(&self, batch: &Batch<'_>) -> DeviceCall<'static> {
+    /// Returns the plan of a call's batch with the sizes that kernels read, without addresses.
+    pub fn sizes(&self, HostCall { batch, tokens, .. }: &HostCall<'_>) -> DeviceCall<'static> {
         let state = DeviceArray { address: 0, len: batch.requests() };
         let (k, block_stride) = (batch.k, self.entries(batch));
         let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
-        Call::of(Work::Plan, arrays, batch.tokens())
+        Call::of(Work::Plan, arrays, *tokens)
     }
 
     /// Puts the copy of a batch's block table into a stream, and returns it and its entries per

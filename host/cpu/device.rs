@@ -6,13 +6,14 @@ use std::time::Duration;
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{Lifetime, Params};
 
+use super::background::{Background, Job};
 use super::cores::{Cores, Outputs, worker_words};
-use super::launch;
+use super::fresh_copy::copy_fresh;
 use super::machine::Machine;
 use super::records_read::{self, RecordsReader};
 use super::slots_copy::SlotsCopy;
 use super::transfer::Transfer;
-use super::worker_pool::{Stage, WorkerPool};
+use super::worker_pool::{Stage, WorkerPool, copy_nanoseconds, expected_misses, match_nanoseconds};
 use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::call::HostCall;
@@ -28,10 +29,12 @@ use crate::system::{available_memory, reserve};
 use crate::{Error, Result, invalid};
 
 pub(crate) struct Cpu {
+    // Dropped first, because its job uses all else.
+    background: Background,
     cores: Cores,
     workers: WorkerPool,
-    /// What reads the rows of a pool in a file.
-    reader: Option<RecordsReader>,
+    /// What reads the rows of a pool in a file, for each transfer that may be under way.
+    readers: Vec<RecordsReader>,
     /// Whether a piece of a launch has panicked, so that the tables or the slots are invalid.
     broken: bool,
 }
@@ -69,7 +72,8 @@ impl Cpu {
             invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
         })?;
-        let reads = records_read::engine_bytes(pool.disk.as_ref());
+        let reads = records_read::transfer_bytes(pool.disk.as_ref());
+        let reads = reads.saturating_mul(config.transfers());
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
@@ -102,8 +106,22 @@ impl Cpu {
             Some(caller) => DeviceBuffer::from_caller(&sizes.shape, caller, None)?,
             None => DeviceBuffer::in_process(&sizes.shape, allocator)?,
         };
-        let reader = RecordsReader::new(pool, allocator)?;
-        Ok((buffer, Box::new(Self { cores, workers: workers.clone(), reader, broken: false })))
+        let mut readers = reserve::with_capacity("readers", config.transfers())?;
+        for place in 0..config.transfers() {
+            readers.extend(RecordsReader::new(pool, place, allocator)?);
+        }
+        let (background, workers) = (Background::new(workers), workers.clone());
+        Ok((buffer, Box::new(Self { background, cores, workers, readers, broken: false })))
+    }
+
+    /// Notes whether a result says that the tables or the slots are invalid.
+    fn watched<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.broken |= matches!(result, Err(Error::Broken { .. }));
+        result
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.broken { Err(Error::broken_device()) } else { Ok(()) }
     }
 
     /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
@@ -119,55 +137,87 @@ impl Device for Cpu {
         call: &HostCall<'_>,
         plan: &mut Plan,
     ) -> Result<Option<Duration>> {
-        if self.broken {
-            return Err(Error::broken_device());
-        }
-        let planned = call.planned();
-        if let Some(batch) = planned {
-            plan.begin(batch);
-        }
-        if let Some(reader) = self.reader.as_mut().filter(|_| !call.layers.is_empty()) {
-            let done = reader.transfer(resources, self.cores.copier, &self.workers, plan, call);
-            self.broken = matches!(done, Err(Error::Broken { .. }));
-            return done.map(|()| None);
-        }
-        let rows = planned.map_or(plan.misses, launch::expected_misses) * call.layers.len();
-        let copy = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
-        let (outputs, cores) = (Outputs::of(plan), &self.cores);
-        let transfer = Transfer { resources, copier: cores.copier, out: &outputs, call };
+        self.check()?;
+        let released = self.background.release();
+        self.watched(released)?;
+        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
+        plan.begin(batch);
+        let (layers, misses) = (call.layers, expected_misses(batch));
+        let (out, cores) = (Outputs::of(plan), &self.cores);
+        let transfer = Transfer { resources, copier: cores.copier, out, misses, layers };
         let copies = transfer.pieces() > 0;
-        let one = planned.map(|batch| {
-            let outputs = &outputs;
-            let run = move |request: usize, worker: usize| {
-                cores.plan_request(resources, (batch, copies), outputs, request, worker);
-            };
-            (batch.requests(), run)
-        });
-        let learns = copies && resources.config.params.lifetime == Lifetime::Learned;
-        let last = planned.filter(|_| learns).map(|batch| {
-            move |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker)
-        });
+        let run = |request: usize, worker: usize| {
+            cores.plan_request(resources, (batch, copies), &transfer.out, request, worker);
+        };
+        let one = Stage { pieces: batch.requests(), run: &run };
         let two = Stage { pieces: transfer.pieces(), run: &|piece, _| transfer.run(piece) };
-        let one = one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run });
-        let last = last.as_ref().map(|last| last as &(dyn Fn(usize) + Sync));
-        let nanoseconds = planned.map_or(0, launch::match_nanoseconds) + copy;
-        let launched = self.workers.launch_with([one, copies.then_some(two)], last, nanoseconds);
-        self.broken = matches!(launched, Err(Error::Broken { .. }));
-        let plan_time = launched?;
-        if planned.is_some() {
-            plan.finish();
-        }
+        let learns = copies && resources.config.params.lifetime == Lifetime::Learned;
+        let last = |worker: usize| cores.learn(resources, batch, 0..batch.requests(), worker);
+        let last = learns.then_some(&last as &(dyn Fn(usize) + Sync));
+        let nanoseconds = match_nanoseconds(batch) + transfer.nanoseconds();
+        let stages = [Some(one), copies.then_some(two)];
+        let launched = self.workers.launch_with(stages, last, nanoseconds);
+        let plan_time = self.watched(launched)?;
+        plan.finish();
+        copy_fresh(resources, plan, call);
         Ok(Some(plan_time))
     }
 
+    unsafe fn begin(
+        &mut self,
+        resources: &Resources,
+        place: usize,
+        call: &HostCall<'_>,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        self.check()?;
+        self.readers.iter_mut().try_for_each(RecordsReader::settle)?;
+        copy_fresh(resources, plan, call);
+        let (layers, copier, background) = (call.layers, self.cores.copier, &mut self.background);
+        // SAFETY: the resources, the plan's arrays and the list of layers are kept (`# Safety`).
+        let begun = unsafe {
+            if let Some(reader) = self.readers.get_mut(place) {
+                reader.begin((resources, copier, background), plan, layers)
+            } else {
+                let (misses, out) = (plan.misses, Outputs::of(plan));
+                let transfer = Transfer { resources, copier, out, misses, layers };
+                background.start(place, Job::Rows(transfer))
+            }
+        };
+        self.watched(begun)
+    }
+
+    fn is_done(&mut self, place: usize) -> bool {
+        match self.readers.get_mut(place) {
+            Some(reader) => reader.is_done(&self.background),
+            None => self.background.is_done(place),
+        }
+    }
+
+    fn wait(
+        &mut self,
+        resources: &Resources,
+        place: usize,
+        layers: &[usize],
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let background = &mut self.background;
+        let done = match self.readers.get_mut(place) {
+            Some(reader) => reader.wait((resources, self.cores.copier, background), plan, layers),
+            None => background.finish(place),
+        };
+        self.watched(done)?;
+        self.check()
+    }
+
     fn steps_in_one_launch(&self) -> bool {
-        self.reader.is_none()
+        self.readers.is_empty()
     }
 
     fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
         let pieces = call.layers.len();
         // The queue of writes of a file has one lock, and wants the rows of a record one after another.
-        if pieces < 2 || self.reader.is_some() {
+        if pieces < 2 || !self.readers.is_empty() {
             return resources.write_rows(call);
         }
         let failed = OnceLock::new();
@@ -178,14 +228,14 @@ impl Device for Cpu {
             }
         };
         let rows = call.tokens * pieces;
-        let time = launch::copy_nanoseconds(rows, resources.pool.format().bytes());
+        let time = copy_nanoseconds(rows, resources.pool.format().bytes());
         self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
         failed.into_inner().map_or(Ok(()), Err)
     }
 
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         let allocator = resources.config.allocator.as_ref();
-        self.reader.as_ref().map_or(Ok(()), |reader| reader.prepare(plan, allocator))
+        self.readers.first().map_or(Ok(()), |reader| reader.prepare(plan, allocator))
     }
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
@@ -195,7 +245,7 @@ impl Device for Cpu {
     }
 
     fn wait_for_tables(&mut self) -> Result<bool> {
-        if self.broken { Err(Error::broken_device()) } else { Ok(true) }
+        self.check().map(|()| true)
     }
 
     fn edit_table(
@@ -214,12 +264,11 @@ impl Device for Cpu {
         let copies = SlotsCopy { resources, copier: self.cores.copier, copy };
         let stage = Stage { pieces: copies.pieces(), run: &|piece, _| copies.run(piece) };
         let copied = self.workers.launch(copies.nanoseconds(), None, Some(stage));
-        self.broken = matches!(copied, Err(Error::Broken { .. }));
-        copied.map(drop)
+        self.watched(copied).map(drop)
     }
 
     fn take_read_wait(&mut self) -> Duration {
-        self.reader.as_mut().map_or(Duration::ZERO, RecordsReader::take_wait)
+        self.readers.iter_mut().map(RecordsReader::take_wait).sum()
     }
 
     fn name(&self) -> &'static str {

@@ -5,9 +5,7 @@ use std::ops::Range;
 use avsg_device::one_request::{ROW, SLOT};
 use avsg_device::stage_two::share_start;
 
-use super::launch;
-use super::worker_pool::{Stage, WorkerPool};
-use crate::call::HostCall;
+use super::worker_pool::copy_nanoseconds;
 use crate::copy::Copier;
 use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
@@ -15,14 +13,21 @@ use crate::resources::Resources;
 use crate::system::address::Address;
 use crate::{Error, Result};
 
-/// The transfer of one plan to some layers. Threads share it; each copies records of its own.
+/// The transfer of one plan to some layers, without the fresh rows. Threads share it; each copies records of its own.
+#[derive(Clone)]
 pub(super) struct RecordsCopy<'a> {
     pub resources: &'a Resources,
     pub store: &'a Store,
-    pub copier: Copier,
-    pub plan: &'a Plan,
+    copier: Copier,
+    pub indexer: usize,
+    k: usize,
+    /// `[requests + 1]`
+    cu_q: &'a [i32],
+    state: &'a [i32],
+    rows: &'a [i32],
+    slots: &'a [i32],
     pub records: &'a MissRecords,
-    pub call: &'a HostCall<'a>,
+    layers: &'a [usize],
     pub record_bytes: usize,
     /// The memory for records of which `first` is the first.
     pub bounce: Address<u8>,
@@ -33,23 +38,67 @@ impl<'a> RecordsCopy<'a> {
     /// Returns the transfer of a plan.
     ///
     /// # Errors
-    /// If the plan was made for a pool in memory, which the engine has refused.
+    /// If the plan or the engine was made for a pool in memory, which the engine has refused.
     pub fn new(
         resources: &'a Resources,
-        store: &'a Store,
         copier: Copier,
         plan: &'a Plan,
-        call: &'a HostCall<'a>,
+        layers: &'a [usize],
     ) -> Result<Self> {
         let records = plan.records.as_deref().ok_or_else(Error::broken_device)?;
-        let record_bytes = store.layout().record_bytes(plan.indexer);
-        let (bounce, first) = (Address(core::ptr::null_mut()), 0);
-        Ok(Self { resources, store, copier, plan, records, call, record_bytes, bounce, first })
+        let store: &Store = resources.pool.store().ok_or_else(Error::broken_device)?;
+        let Plan { indexer, k, requests, ref cu_q, ref state, ref miss, .. } = *plan;
+        Ok(Self {
+            resources,
+            store,
+            copier,
+            indexer,
+            k,
+            cu_q: &cu_q[..=requests],
+            state,
+            rows: &miss[ROW],
+            slots: &miss[SLOT],
+            records,
+            layers,
+            record_bytes: store.layout().record_bytes(indexer),
+            bounce: Address(core::ptr::null_mut()),
+            first: 0,
+        })
+    }
+
+    /// Returns the records of which a core copies the rows.
+    pub fn share(&self, core: usize) -> Range<usize> {
+        let (count, cores) = (self.records.count(), self.resources.config.cores);
+        share_start(count, core, cores)..share_start(count, core + 1, cores)
+    }
+
+    /// Returns the nanoseconds in which one core copies all records.
+    pub fn nanoseconds(&self) -> u64 {
+        let rows = self.records.places_of(0..self.records.count()).len();
+        let row_bytes = self.resources.pool.format().bytes();
+        copy_nanoseconds(rows * self.layers.len(), row_bytes)
+    }
+
+    /// Returns whether a record was written after [`Store::stamp`] had returned this number.
+    pub fn is_written_since(&self, record: usize, stamp: u64) -> bool {
+        self.store.written_since(self.indexer, self.row(record), stamp)
+    }
+
+    /// Reads a record to its address in this thread, unless it is there and was not written since this stamp.
+    ///
+    /// # Safety
+    /// No other code uses the bytes at the address during the call.
+    pub unsafe fn read_if_written(&self, record: usize, held: Option<u64>) -> Result<()> {
+        if held.is_some_and(|stamp| !self.is_written_since(record, stamp)) {
+            return Ok(());
+        }
+        // SAFETY: the address has room for a record, and no other code uses it (`# Safety`).
+        unsafe { self.store.read_record(self.indexer, self.row(record), self.address(record)) }
     }
 
     /// Returns the row of a record.
     pub fn row(&self, record: usize) -> usize {
-        self.plan.miss[ROW][self.records.first_place(record)] as usize
+        self.rows[self.records.first_place(record)] as usize
     }
 
     /// Returns the address that a record is read to.
@@ -66,7 +115,7 @@ impl<'a> RecordsCopy<'a> {
         let read = unsafe { core::slice::from_raw_parts(self.address(record), self.record_bytes) };
         let row = self.row(record);
         let lost = |&&layer: &&usize| !self.store.is_whole(read, layer, row);
-        let Some(&layer) = self.call.layers.iter().find(lost) else { return };
+        let Some(&layer) = self.layers.iter().find(lost) else { return };
         for &place in self.records.places_of(record..record + 1) {
             self.records.lost[self.request_of(place as usize)].note(layer, row);
             self.records.lost_places.set(place as usize);
@@ -83,7 +132,7 @@ impl<'a> RecordsCopy<'a> {
         // SAFETY: the records are in memory and unchanged during the call (`# Safety`).
         range.clone().for_each(|record| unsafe { self.check(record) });
         let places = self.records.places_of(range);
-        for &layer in self.call.layers {
+        for &layer in self.layers {
             let mut from = self.store.layout().row_range(layer).start;
             for (i, segment) in self.resources.pool.format().as_slice().iter().enumerate() {
                 let source = |n: usize| {
@@ -103,57 +152,15 @@ impl<'a> RecordsCopy<'a> {
         }
     }
 
-    /// Copies all records of the plan, which are in the bounce buffer, in shares of threads.
-    ///
-    /// # Errors
-    /// If a thread panicked.
-    pub fn share(&self, workers: &WorkerPool) -> Result<()> {
-        let (count, cores) = (self.records.count(), self.resources.config.cores);
-        let piece = |core: usize, _: usize| {
-            let range = share_start(count, core, cores)..share_start(count, core + 1, cores);
-            // SAFETY: all records are in memory, and shares do not overlap.
-            unsafe { self.copy(range) };
-        };
-        let row_bytes = self.resources.pool.format().bytes();
-        let rows = self.plan.misses * self.call.layers.len();
-        let nanoseconds = launch::copy_nanoseconds(rows, row_bytes);
-        workers.launch(nanoseconds, None, Some(Stage { pieces: cores, run: &piece }))?;
-        Ok(())
-    }
-
-    /// Copies the rows that only this step has.
-    pub fn copy_fresh(&self) {
-        let (plan, rows) = (self.plan, &self.plan.miss[ROW]);
-        let served = (0..plan.requests).filter(|&request| plan.fresh && plan.missed(request));
-        let places = served.flat_map(|request| plan.places(request));
-        for place in places.filter(|&place| rows[place] < 0) {
-            let token = plan.cu_q[self.request_of(place)] as usize + !rows[place] as usize;
-            for (index, &layer) in self.call.layers.iter().enumerate() {
-                let fresh = self.call.fresh_of(index).unwrap_or(&[]);
-                let segments = self.resources.pool.format().as_slice().iter();
-                for (i, (segment, rows)) in segments.zip(fresh).enumerate() {
-                    // `check::call` has checked that the slice holds a row of every token.
-                    let from = &rows[token * segment.stride..][..segment.bytes];
-                    // SAFETY: the slot is one of the buffer, which has room for the segment and which no
-                    // input overlaps.
-                    unsafe {
-                        let to = self.slot(layer, place, i);
-                        core::ptr::copy_nonoverlapping(from.as_ptr(), to, segment.bytes);
-                    }
-                }
-            }
-        }
-    }
-
     /// Returns the request of a miss.
     fn request_of(&self, place: usize) -> usize {
-        let token = (place / self.plan.k) as i32;
-        self.plan.cu_q[..=self.plan.requests].partition_point(|&at| at <= token) - 1
+        let token = (place / self.k) as i32;
+        self.cu_q.partition_point(|&at| at <= token) - 1
     }
 
     /// Returns the address of a segment of the slot of a miss in one layer.
     fn slot(&self, layer: usize, place: usize, segment: usize) -> *mut u8 {
-        let (state, slot) = (self.plan.state[self.request_of(place)], self.plan.miss[SLOT][place]);
+        let (state, slot) = (self.state[self.request_of(place)], self.slots[place]);
         let view = self.resources.buffer.checked_view(state as usize, layer, segment);
         view.ptr(slot as usize)
     }

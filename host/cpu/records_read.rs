@@ -1,29 +1,30 @@
 //! Stage Two over a pool in a file: the records of a plan's misses are read, all in flight at once, and
 //! each is copied to its slots while others are still read.
 //!
-//! If the layers of an indexer share records, these are read into the plan's bounce buffer, from which the
-//! other layers copy. The record of a single layer is read into a bounce buffer of the engine.
+//! The kernel reads into bounce buffers while a transfer is under way, and the thread that waits for it copies.
+//! Without io_uring the workers read and copy meanwhile. If the layers of an indexer share records, these are read
+//! into the plan's bounce buffer, from which the other layers copy. The record of a single layer is read into a
+//! bounce buffer of the transfer.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
+use super::background::{Background, Job};
 use super::records_copy::RecordsCopy;
-use super::worker_pool::{Stage, WorkerPool};
-use crate::call::HostCall;
 use crate::copy::Copier;
-use crate::disk::{ALIGNMENT, Layout, Reader};
+use crate::disk::{Layout, Reader};
 use crate::plan::{MissRecords, Plan};
 use crate::pool::HostPool;
 use crate::resources::Resources;
 use crate::system::address::Address;
 use crate::system::allocator::Allocator;
-use crate::system::array::ProcessMemory;
 use crate::system::available_memory;
+use crate::system::unforked::Unforked;
 use crate::{Error, Result};
 
-/// The bytes of the engine's bounce buffer, unless a record is longer.
+/// The bytes of the bounce buffer of each transfer under way, unless a record is longer.
 const SHARED_BYTES: usize = 1 << 20;
 /// The most bytes of a plan's bounce buffer, unless a record is longer. If the records of a plan take more,
 /// they are read again for each transfer.
@@ -37,17 +38,21 @@ fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> +
     (0..layout.indexers()).filter(of_kind).map(|indexer| layout.record_bytes(indexer))
 }
 
-/// Returns the bytes of the bounce buffer of an engine over a pool with this layout; 0 if it needs none.
-pub(super) fn engine_bytes(layout: Option<&Layout>) -> usize {
+/// Returns the bytes of the bounce buffer of each transfer over a pool with this layout; 0 if it needs none.
+pub(super) fn transfer_bytes(layout: Option<&Layout>) -> usize {
     let record = layout.and_then(|layout| record_bytes(layout, false).max());
-    record.map_or(0, |record| SHARED_BYTES.max(record))
+    whole_pages(record.map_or(0, |record| SHARED_BYTES.max(record)))
+}
+
+fn whole_pages(bytes: usize) -> usize {
+    bytes.next_multiple_of(rustix::param::page_size())
 }
 
 /// Returns the bytes of the bounce buffer of a plan whose miss lists have `places` places; 0 if no layers
 /// share records.
 fn kept_bytes(layout: &Layout, places: usize) -> usize {
     let record = record_bytes(layout, true).max().unwrap_or(0);
-    record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record))
+    whole_pages(record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record)))
 }
 
 /// Returns the bytes that a plan over a pool with this layout takes whose miss lists have `places` places.
@@ -61,32 +66,62 @@ pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> Result<usize
 fn bounce_buffer(
     bytes: usize,
     allocator: Option<&Arc<dyn Allocator>>,
-) -> Result<Option<Arc<ProcessMemory>>> {
-    let zeroed = || ProcessMemory::zeroed("bounce buffer", bytes, ALIGNMENT, allocator);
+) -> Result<Option<Arc<Unforked>>> {
+    let zeroed = || Unforked::zeroed("bounce buffer", bytes, allocator);
     (bytes != 0).then(|| zeroed().map(Arc::new)).transpose()
 }
 
-/// What an engine has to read records.
+/// What a transfer is doing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// The kernel reads records.
+    Reads,
+    /// Workers copy records, or read and copy them.
+    Job,
+    /// Nothing is left to start.
+    Nothing,
+}
+
+/// What reads the records of one transfer at a time.
 pub(super) struct RecordsReader {
+    /// Its number among those of the engine.
+    place: usize,
     reader: Reader,
     /// The bounce buffer for the records of single layers.
-    bounce: Option<Arc<ProcessMemory>>,
-    /// The memory of reads that did not end within the time limit.
-    lost: Option<Arc<ProcessMemory>>,
+    bounce: Option<Arc<Unforked>>,
+    /// The memory of reads that may be under way.
+    target: Option<Arc<Unforked>>,
     /// How long transfers have waited for reads, without the copies meanwhile.
     wait: Duration,
+    doing: Doing,
+    /// The records that are read, or were last.
+    listed: Range<usize>,
+    /// The store's stamp of the records that the plan held when the transfer began, and that of then.
+    held: Option<u64>,
+    stamp: u64,
+    /// The first error of a thread that read.
+    failed: OnceLock<Error>,
 }
 
 impl RecordsReader {
-    /// Returns what reads the records of a pool; `None` if its rows have addresses.
-    pub fn new(pool: &HostPool, allocator: Option<&Arc<dyn Allocator>>) -> Result<Option<Self>> {
+    /// Returns what reads the records of a pool.
+    pub fn new(
+        pool: &HostPool,
+        place: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Option<Self>> {
         let Some(store) = pool.store() else { return Ok(None) };
-        let bounce = bounce_buffer(engine_bytes(Some(store.layout())), allocator)?;
         Ok(Some(Self {
+            place,
             reader: Reader::new(store, MAX_LIST)?,
-            bounce,
-            lost: None,
+            bounce: bounce_buffer(transfer_bytes(Some(store.layout())), allocator)?,
+            target: None,
             wait: Duration::ZERO,
+            doing: Doing::Nothing,
+            listed: 0..0,
+            held: None,
+            stamp: 0,
+            failed: OnceLock::new(),
         }))
     }
 
@@ -103,24 +138,47 @@ impl RecordsReader {
         Ok(())
     }
 
-    /// Copies the misses of a plan to some layers of its indexer.
-    pub fn transfer(
+    /// Starts to copy the misses of a plan to some layers of its indexer.
+    ///
+    /// # Safety
+    /// As for [`Background::start`], about the resources, the plan's arrays and the list of layers, until
+    /// [`Self::wait`] was called.
+    pub unsafe fn begin(
         &mut self,
-        resources: &Resources,
-        copier: Copier,
-        workers: &WorkerPool,
+        (resources, copier, background): (&Resources, Copier, &mut Background),
         plan: &mut Plan,
-        call: &HostCall<'_>,
+        layers: &[usize],
     ) -> Result<()> {
-        self.settle()?;
-        // An earlier transfer may have been refused on the way.
         self.reader.clear();
         // What the plan holds counts again once everything that was written since was read.
-        let (held, stamp) = (plan.sort_records(), self.reader.store().stamp());
-        let store = Arc::clone(self.reader.store());
-        let copy = RecordsCopy::new(resources, &store, copier, plan, call)?;
-        let kept = self.copy(copy, workers, held);
-        plan.keep_records(matches!(kept, Ok(true)).then_some(stamp));
+        (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamp());
+        (self.listed, self.failed, self.doing) = (0..0, OnceLock::new(), Doing::Nothing);
+        let mut copy = RecordsCopy::new(resources, copier, plan, layers)?;
+        // SAFETY: what the copy refers to is kept (`# Safety`).
+        unsafe { self.advance(background, &mut copy) }
+    }
+
+    /// Returns whether nothing is to be waited for that was started.
+    pub fn is_done(&mut self, background: &Background) -> bool {
+        match self.doing {
+            // The wait returns the error.
+            Doing::Reads => self.reader.is_done().unwrap_or(true),
+            Doing::Job => background.is_done(self.place),
+            Doing::Nothing => true,
+        }
+    }
+
+    /// Ends the transfer that [`Self::begin`] has started.
+    pub fn wait(
+        &mut self,
+        (resources, copier, background): (&Resources, Copier, &mut Background),
+        plan: &mut Plan,
+        layers: &[usize],
+    ) -> Result<()> {
+        let kept = RecordsCopy::new(resources, copier, plan, layers)
+            .and_then(|mut copy| self.complete(background, &mut copy));
+        self.doing = Doing::Nothing;
+        plan.keep_records(matches!(kept, Ok(true)).then_some(self.stamp));
         // After an error the call is repeated, and finds them again.
         plan.take_lost(kept.is_ok());
         kept.map(drop)
@@ -131,8 +189,11 @@ impl RecordsReader {
         mem::take(&mut self.wait)
     }
 
-    /// Waits for reads of an earlier transfer, which may still write to a bounce buffer.
-    fn settle(&mut self) -> Result<()> {
+    /// Waits for reads of a transfer that has failed, which may still write to a bounce buffer.
+    pub fn settle(&mut self) -> Result<()> {
+        if self.doing != Doing::Nothing || self.target.is_none() {
+            return Ok(());
+        }
         let left = self.reader.under_way();
         let (timeout, start) = (self.reader.store().timeout(), Instant::now());
         let settled = left == 0 || self.reader.settle(timeout);
@@ -144,112 +205,127 @@ impl RecordsReader {
                 "wait until the device answers and repeat the call, or raise the time limit";
             return Err(Error::os("io_uring_enter", what, io::ErrorKind::TimedOut, remedy));
         }
-        self.lost = None;
+        self.target = None;
         Ok(())
     }
 
-    /// Copies the records of a plan to the layers, and reads them first unless the plan holds them, with the
-    /// store's stamp `held`. Returns whether the plan holds them afterwards.
-    fn copy(
-        &mut self,
-        mut copy: RecordsCopy<'_>,
-        workers: &WorkerPool,
-        held: Option<u64>,
-    ) -> Result<bool> {
-        let count = copy.records.count();
-        let shared = copy.store.layout().group_layers(copy.plan.indexer) > 1;
+    /// Returns whether the plan holds all records of the transfer when it has ended.
+    fn keeps(&self, copy: &RecordsCopy<'_>, memory: &Unforked) -> bool {
+        let shared = copy.store.layout().group_layers(copy.indexer) > 1;
+        shared && copy.records.count() <= memory.len() / copy.record_bytes
+    }
+
+    /// Gives a transfer the memory of its records.
+    fn put(&self, copy: &mut RecordsCopy<'_>) -> Result<Arc<Unforked>> {
+        let shared = copy.store.layout().group_layers(copy.indexer) > 1;
         let bounce = if shared { &copy.records.bounce } else { &self.bounce };
         let memory = bounce.clone().ok_or_else(Error::broken_device)?;
-        let fit = memory.len() / copy.record_bytes;
-        let (most, keeps) = (MAX_LIST.min(fit), shared && count <= fit);
         copy.bounce = Address(memory.ptr());
-        copy.copy_fresh();
-        if let Some(held) = held {
-            let rewritten = |&record: &usize| {
-                copy.store.written_since(copy.plan.indexer, copy.row(record), held)
-            };
-            let mut rewritten = (0..count).filter(rewritten).peekable();
-            while rewritten.peek().is_some() {
-                self.read(&copy, rewritten.by_ref().take(MAX_LIST), &memory, &mut |_| {})?;
-            }
-            copy.share(workers)?;
-            return Ok(true);
-        }
-        for start in (0..count).step_by(most) {
-            let range = start..count.min(start + most);
-            copy.first = if keeps { 0 } else { start };
-            // SAFETY: the record was read to its address, where nothing else writes during the copy, and each
-            // miss has a slot of its own.
-            let arrived = |record: usize| unsafe { copy.copy(record..record + 1) };
-            if self.reader.io_uring() {
-                self.read(&copy, range.clone(), &memory, &mut |n| arrived(start + n))?;
-            } else {
-                // Threads that wait and copy at once are not told apart.
-                let start = Instant::now();
-                let read = Self::read_by_threads(&copy, workers, range, &arrived);
-                self.wait += start.elapsed();
-                read?;
-            }
-        }
-        Ok(keeps)
+        copy.first = if self.keeps(copy, &memory) { 0 } else { self.listed.start };
+        Ok(memory)
     }
 
-    /// Reads records to their addresses, which are in `memory`, and calls `done` with the place in the list of
-    /// each that has arrived.
-    fn read(
+    /// Starts what comes next.
+    ///
+    /// # Safety
+    /// As for [`Background::start`].
+    unsafe fn advance(
         &mut self,
-        copy: &RecordsCopy<'_>,
-        records: impl Iterator<Item = usize>,
-        memory: &Arc<ProcessMemory>,
-        done: &mut dyn FnMut(usize),
+        background: &mut Background,
+        copy: &mut RecordsCopy<'_>,
     ) -> Result<()> {
-        for record in records {
-            let (row, to) = (copy.row(record), copy.address(record));
-            // SAFETY: nothing uses these bytes until the reads are done: `lost` keeps the memory if they are
-            // not, and no later transfer begins before.
-            unsafe { self.reader.push(copy.plan.indexer, row, to)? };
+        let (count, start, before) = (copy.records.count(), self.listed.end, self.doing);
+        self.listed = start..start;
+        let memory = self.put(copy)?;
+        self.doing = Doing::Nothing;
+        let most = match (self.keeps(copy, &memory), self.reader.io_uring()) {
+            (true, false) => count,
+            _ => MAX_LIST.min(memory.len() / copy.record_bytes),
+        };
+        if !self.reader.io_uring() {
+            self.listed.end = count.min(start + most);
+            let (records, held, failed) = (self.listed.clone(), self.held, &self.failed);
+            if !records.is_empty() {
+                self.doing = Doing::Job;
+                let (job, start) =
+                    (Job::Reads { copy: copy.clone(), records, held, failed }, Instant::now());
+                // SAFETY: what the copy refers to is kept (`# Safety`), and the drop of the engine ends the job
+                // before that of this value.
+                let started = unsafe { background.start(self.place, job) };
+                self.wait += start.elapsed();
+                return started;
+            }
+            return Ok(());
         }
-        let (start, mut copying) = (Instant::now(), Duration::ZERO);
-        let result = self.reader.run(&mut |place| {
-            let arrived = Instant::now();
-            done(place);
-            copying += arrived.elapsed();
-        });
-        self.wait += start.elapsed().saturating_sub(copying);
-        if self.reader.under_way() > 0 {
-            self.lost = Some(Arc::clone(memory));
+        let mut listed = 0;
+        while self.listed.end < count && listed < most {
+            let record = self.listed.end;
+            self.listed.end += 1;
+            if self.held.is_none_or(|stamp| copy.is_written_since(record, stamp)) {
+                let (row, to) = (copy.row(record), copy.address(record));
+                // SAFETY: nothing uses these bytes until the reads are done: `target` keeps the memory if they
+                // are not, and no later transfer begins before.
+                unsafe { self.reader.push(copy.indexer, row, to)? };
+                listed += 1;
+            }
         }
-        result
+        if listed > 0 {
+            self.reader.start()?;
+            (self.doing, self.target) = (Doing::Reads, Some(memory));
+        } else if self.held.is_some() && before != Doing::Job {
+            self.doing = Doing::Job;
+            // SAFETY: what the copy refers to is kept (`# Safety`).
+            return unsafe { background.start(self.place, Job::Held(copy.clone())) };
+        }
+        Ok(())
     }
 
-    /// Reads records to their addresses, each in one of the threads, and calls `done` for each there.
-    fn read_by_threads(
-        copy: &RecordsCopy<'_>,
-        workers: &WorkerPool,
-        range: Range<usize>,
-        done: &(impl Fn(usize) + Sync),
-    ) -> Result<()> {
-        let failed = OnceLock::new();
-        let piece = |n: usize, _: usize| {
-            let record = range.start + n;
-            let (row, to) = (copy.row(record), copy.address(record));
-            // SAFETY: each record has an address of its own, which nothing else uses during the call.
-            match unsafe { copy.store.read_record(copy.plan.indexer, row, to) } {
-                Ok(()) => done(record),
-                // A later error tells no more.
-                Err(error) => drop(failed.set(error)),
+    /// Copies the records to the layers as they arrive. Returns whether the plan holds them afterwards.
+    fn complete(
+        &mut self,
+        background: &mut Background,
+        copy: &mut RecordsCopy<'_>,
+    ) -> Result<bool> {
+        let memory = self.put(copy)?;
+        while self.doing != Doing::Nothing {
+            let (start, mut copying) = (Instant::now(), Duration::ZERO);
+            if self.doing == Doing::Job {
+                let ended = background.finish(self.place);
+                // Threads that wait and copy at once are not told apart.
+                self.wait += if self.reader.io_uring() { copying } else { start.elapsed() };
+                ended?;
+                self.failed.take().map_or(Ok(()), Err)?;
+            } else {
+                let (first, held) = (self.listed.start, self.held);
+                let result = self.reader.finish(&mut |place| {
+                    let (arrived, record) = (Instant::now(), first + place);
+                    if held.is_none() {
+                        // SAFETY: the record was read to its address, where nothing else writes during the
+                        // copy, and each miss has a slot of its own.
+                        unsafe { copy.copy(record..record + 1) };
+                    }
+                    copying += arrived.elapsed();
+                });
+                self.wait += start.elapsed().saturating_sub(copying);
+                if self.reader.under_way() == 0 {
+                    self.target = None;
+                }
+                result?;
             }
-        };
-        workers.launch(u64::MAX, None, Some(Stage { pieces: range.len(), run: &piece }))?;
-        failed.into_inner().map_or(Ok(()), Err)
+            // SAFETY: this function ends what it starts, or the drop of the engine does after a panic, before
+            // anything that the copy refers to is gone.
+            unsafe { self.advance(background, copy)? };
+        }
+        Ok(self.keeps(copy, &memory))
     }
 }
 
 impl Drop for RecordsReader {
     fn drop(&mut self) {
+        self.doing = Doing::Nothing;
         // The kernel may write to the memory later.
         if self.settle().is_err() {
-            mem::forget(self.lost.take());
+            mem::forget(self.target.take());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use avsg_device::stage_two::share_start;
 
-use super::launch;
+use super::worker_pool::copy_nanoseconds;
 use crate::backend::SlotCopy;
 use crate::copy::Copier;
 use crate::resources::Resources;
@@ -27,7 +27,7 @@ impl SlotsCopy<'_> {
     pub fn nanoseconds(&self) -> u64 {
         let SlotCopy { layers, to, slots, .. } = self.copy;
         let rows = slots.len().saturating_mul(layers.len()).saturating_mul(to.len());
-        launch::copy_nanoseconds(rows, self.resources.pool.format().bytes())
+        copy_nanoseconds(rows, self.resources.pool.format().bytes())
     }
 
     /// Copies a share of the slots of one layer to every state.

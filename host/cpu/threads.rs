@@ -2,13 +2,11 @@
 
 use std::cell::UnsafeCell;
 use std::mem;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::launch::InProgress;
 use super::wait::Notify;
 use crate::system::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
 use crate::system::fork::Birth;
@@ -50,9 +48,18 @@ const OPEN: u64 = 1 << 16;
 const INSIDE: u64 = OPEN - 1;
 const NUMBER: u32 = 17;
 
+/// A launch, which each thread runs with its worker.
+pub(super) trait Launch: Sync {
+    fn run(&self, worker: usize);
+}
+
+impl Launch for () {
+    fn run(&self, _: usize) {}
+}
+
 struct Shared {
     /// The launch in progress, which is valid while the door is open or a helper is inside.
-    launch: UnsafeCell<*const InProgress<'static>>,
+    launch: UnsafeCell<*const dyn Launch>,
     door: AtomicU64,
     stop: AtomicBool,
     spin: Duration,
@@ -67,7 +74,7 @@ struct Shared {
 // inside. A helper reads it only after it has entered by the door, which the launching thread
 // opens after the write.
 unsafe impl Sync for Shared {}
-// SAFETY: the pointer is used as described for Sync, on any thread; `InProgress` is `Sync`.
+// SAFETY: the pointer is used as described for Sync, on any thread; a `Launch` is `Sync`.
 unsafe impl Send for Shared {}
 
 /// The started threads of a worker pool.
@@ -83,7 +90,7 @@ impl Helpers {
     pub fn start(config: &WorkerConfig) -> Result<Self> {
         let count = config.threads - 1;
         let shared = Arc::new(Shared {
-            launch: UnsafeCell::new(ptr::null()),
+            launch: UnsafeCell::new(&()),
             door: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             spin: config.spin,
@@ -128,21 +135,28 @@ impl Helpers {
         self.shared.idle.has_sleepers()
     }
 
-    /// Runs a launch on this thread and on every helper that comes before the pieces are claimed.
-    /// The caller ensures that no other call runs.
-    pub fn run(&self, launch: &InProgress<'_>) {
+    /// Lets every helper that comes run a launch until [`Self::close`].
+    ///
+    /// # Safety
+    /// No other launch is open. This one stays where it is until the call of [`Self::close`] has returned, and
+    /// so does what its pieces use.
+    pub unsafe fn open(&self, launch: &dyn Launch) {
         let shared = &*self.shared;
-        // SAFETY: no other call runs, and the last one ended with the door closed and no helper
-        // inside, so no thread reads `launch` here. Only the lifetime changes: helpers use the
-        // reference while they are inside, and this function returns when none is.
+        // SAFETY: the last launch ended with the door closed and no helper inside, so no thread reads
+        // `launch` here. Only the lifetime changes: helpers use the reference while they are inside, and it is
+        // valid until `close` returns (`# Safety`), when none is.
         unsafe {
             *shared.launch.get() =
-                mem::transmute::<*const InProgress<'_>, *const InProgress<'static>>(launch);
+                mem::transmute::<*const dyn Launch, *const (dyn Launch + 'static)>(launch);
         }
         let number = (shared.door.load(Ordering::Relaxed) >> NUMBER) + 1;
         shared.door.store(number << NUMBER | OPEN, Ordering::Release);
         shared.idle.notify();
-        launch.run(0);
+    }
+
+    /// Lets no other helper in, and waits until none is inside.
+    pub fn close(&self) {
+        let shared = &*self.shared;
         shared.door.fetch_and(!OPEN, Ordering::AcqRel);
         shared.left.wait(shared.spin, || shared.door.load(Ordering::Acquire) & INSIDE == 0);
     }

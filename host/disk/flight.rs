@@ -150,10 +150,25 @@ impl Flight {
         Ok(self.ended.pop_front())
     }
 
+    /// Notes what has completed without waiting, starts others, and returns whether all have ended.
+    ///
+    /// # Errors
+    /// The error of the queue.
+    pub fn pump(&mut self) -> io::Result<bool> {
+        self.submit();
+        self.collect(Duration::ZERO)?;
+        Ok(self.under_way + self.waiting.len() == 0)
+    }
+
     /// Gives operations to the queue and, unless one has ended, waits until one completes or the time is over.
     /// It returns whether any bytes were moved.
     fn advance(&mut self, timeout: Duration) -> io::Result<bool> {
-        let Self { queue, unit, rest, pieces, waiting, under_way, ended } = self;
+        self.submit();
+        if self.ended.is_empty() { self.collect(timeout) } else { Ok(false) }
+    }
+
+    fn submit(&mut self) {
+        let Self { queue, rest, pieces, waiting, under_way, ended, .. } = self;
         while *under_way < queue.depth()
             && let Some(id) = waiting.pop_front()
         {
@@ -167,8 +182,13 @@ impl Flight {
                 Err(error) => ended.push_back((id, Err(Unmoved { direction, offset, error }))),
             }
         }
+    }
+
+    /// Waits until an operation completes or the time is over, and returns whether any bytes were moved.
+    fn collect(&mut self, timeout: Duration) -> io::Result<bool> {
+        let Self { queue, unit, rest, pieces, waiting, under_way, ended } = self;
         let mut progress = false;
-        if *under_way == 0 || !ended.is_empty() {
+        if *under_way == 0 {
             return Ok(progress);
         }
         queue.wait(timeout, &mut |id, result| {

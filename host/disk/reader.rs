@@ -39,6 +39,8 @@ pub struct Reader {
     wanted: Vec<Wanted>,
     /// The records of each operation, as places in the sorted list.
     spans: Vec<Range<usize>>,
+    /// How many records of the list are read from the file, once they are sorted; the others are in memory.
+    in_file: usize,
 }
 
 impl Reader {
@@ -56,6 +58,7 @@ impl Reader {
             io_uring,
             wanted: reserve::with_capacity(WHAT, most)?,
             spans: reserve::with_capacity(WHAT, most)?,
+            in_file: 0,
         })
     }
 
@@ -71,7 +74,7 @@ impl Reader {
     }
 
     /// Puts a record on the list and returns its number in it, counted from 0 since the last
-    /// [`Self::run`]. Records that are neighbours in the file share a read.
+    /// [`Self::finish`]. Records that are neighbours in the file share a read.
     ///
     /// # Errors
     /// If there is no such record, the list is full, the address is not aligned, or reads of an earlier list
@@ -79,7 +82,8 @@ impl Reader {
     ///
     /// # Safety
     /// `to` is valid for writes of [`Layout::record_bytes`](super::Layout::record_bytes), and no other code
-    /// uses these bytes until [`Self::run`] has called `done` for this number or [`Self::under_way`] is 0.
+    /// uses these bytes until [`Self::finish`] has called `done` for this number, or has returned and
+    /// [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
         let (layout, number) = (self.store.layout(), self.wanted.len());
         layout.check_record_of(indexer, row)?;
@@ -96,28 +100,58 @@ impl Reader {
         Ok(number)
     }
 
-    /// Reads the records of the list, all in flight, and empties the list. It calls `done` with the number of
-    /// each record that is in memory, while others are still read. Rows whose write is under way come from the
-    /// queue of writes. Rows are not checked: [`Store::row_in`] does that. It allocates nothing and takes no lock
-    /// unless a record is in the queue of writes or it returns an error.
+    /// Reads the records of the list: [`Self::start`] and [`Self::finish`].
+    ///
+    /// # Errors
+    /// As for both.
+    pub fn run(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
+        self.start()?;
+        self.finish(done)
+    }
+
+    /// Starts to read the records of the list, of which as many are in flight as the queue takes, and returns
+    /// while they are read. Rows whose write is under way come from the queue of writes. It takes no lock unless
+    /// a record is there, and allocates nothing unless it returns an error.
+    ///
+    /// # Errors
+    /// If the pool belongs to the process that forked this one, or the queue of writes is not free in time. The
+    /// list is empty then, and nothing is under way.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        self.start_list().inspect_err(|_| self.clear())
+    }
+
+    /// Returns whether [`Self::finish`] will not wait, after it has started reads for which there was no room.
+    ///
+    /// # Errors
+    /// The error of the queue, after which [`Self::finish`] fails, too.
+    pub(crate) fn is_done(&mut self) -> Result<bool> {
+        let (records, flight) = (&self.store.records, &mut self.flight);
+        records.birth.check("pool")?;
+        flight.pump().map_err(|error| records.stopped(error, flight.under_way()))
+    }
+
+    /// Waits for the reads of the list, and empties it. It calls `done` with the number of each record that is
+    /// in memory, while others are still read. Rows are not checked: [`Store::row_in`] does that. It allocates
+    /// nothing unless it returns an error.
     ///
     /// # Errors
     /// If a record cannot be read: the error names its row, its offset and errno. Other reads of the list have
     /// been awaited then, and `done` was called for those that succeeded. If none completes within the time
     /// limit, reads are still under way afterwards.
-    pub fn run(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
-        let result = self.run_list(done);
-        self.wanted.clear();
+    pub(crate) fn finish(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
+        let result = self.finish_list(done);
+        self.clear();
         result
     }
 
     /// Empties the list, of which nothing was read.
     pub fn clear(&mut self) {
+        self.in_file = 0;
         self.wanted.clear();
     }
 
-    /// Returns the number of reads that may still write to their memory, which is not 0 only after an error of
-    /// [`Self::run`] about the time limit. A reader that is dropped waits for them, at most for that time.
+    /// Returns the number of reads that may still write to their memory: after [`Self::start`], and after an error
+    /// of [`Self::finish`] about the time limit. A reader that is dropped waits for them, at most for that time.
     pub fn under_way(&self) -> usize {
         self.flight.under_way()
     }
@@ -129,23 +163,20 @@ impl Reader {
         !inherited && self.flight.settle(timeout)
     }
 
-    fn run_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
-        let Self { store, flight, wanted, spans, .. } = self;
-        let records = &store.records;
-        records.birth.check("pool")?;
-        let mut left = 0;
+    fn start_list(&mut self) -> Result<()> {
+        let Self { store, flight, wanted, spans, in_file, .. } = self;
+        store.records.birth.check("pool")?;
+        *in_file = 0;
         for at in 0..wanted.len() {
-            let Wanted { indexer, row, to, number, .. } = wanted[at];
+            let Wanted { indexer, row, to, .. } = wanted[at];
             // SAFETY: `to` is valid for writes of a record, and no other code uses it (`push`).
-            if unsafe { store.queued_record(indexer as usize, row, to.0) }? {
-                done(number);
-            } else {
-                // The others keep their order: the sort of a list in order takes no stack for recursion.
-                wanted[left] = wanted[at];
-                left += 1;
+            if !unsafe { store.queued_record(indexer as usize, row, to.0) }? {
+                // These keep their order: the sort of a list in order takes no stack for recursion.
+                wanted.swap(*in_file, at);
+                *in_file += 1;
             }
         }
-        wanted.truncate(left);
+        let wanted = &mut wanted[..*in_file];
         wanted.sort_unstable_by_key(|wanted| wanted.offset);
         spans.clear();
         let mut start = 0;
@@ -164,6 +195,16 @@ impl Reader {
             spans.push(start..end);
             start = end;
         }
+        // An error of the queue comes again when the reads are awaited.
+        let _ = flight.pump();
+        Ok(())
+    }
+
+    fn finish_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
+        let Self { store, flight, wanted, spans, in_file, .. } = self;
+        let records = &store.records;
+        records.birth.check("pool")?;
+        wanted[*in_file..].iter().for_each(|wanted| done(wanted.number));
         let DiskCounters { reads, read_bytes, records_read, .. } = &records.counters;
         let mut failure: Option<Unmoved> = None;
         while let Some((id, result)) = flight.next(records.timeout).map_err(|error| {

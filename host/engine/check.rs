@@ -1,7 +1,6 @@
-//! Checks of batches: every mistake is reported before anything changes.
+//! Checks of calls: every mistake is reported before anything changes.
 //!
-//! [`arrays`], [`ids`], [`call`] and [`capacity`] check arrays wherever they are. The contents of
-//! arrays in device memory are not known to the host. Ids are not checked in either case: the kernels
+//! The contents of arrays in device memory are not known to the host. Ids are not checked in either case: the kernels
 //! treat an id that is out of range as padding and raise a status bit.
 
 use std::ops::Range;
@@ -14,50 +13,131 @@ use crate::pool::Role;
 use crate::resources::Resources;
 use crate::{Result, ensure, invalid, rows};
 
-/// Checks a batch and the plan that will hold its results.
-pub(super) fn batch(
+/// Checks a call, apart from the order of plans, and returns it as devices take it: with the number of its tokens, and
+/// without the ids of an append. `seen` has a flag per state.
+pub(super) fn call<'a, A: BatchArray, R: FreshRows>(
     resources: &Resources,
     seen: &mut [bool],
-    batch: &Batch<'_>,
-    plan: &Plan,
-) -> Result<()> {
-    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine";
-        "make it with this engine's new_plan");
-    // The number of requests is compared before an array of that length is read.
-    let requests = batch.requests();
-    capacity("requests", requests, plan.max_requests)?;
-    shape(resources, seen, batch, resources.config.params.tokens)?;
-    ids(resources, batch)?;
-    let tokens = batch.tokens();
-    let need = match tokens {
-        0 => 0,
-        _ => (tokens - 1).saturating_mul(batch.ids_stride).saturating_add(batch.k),
-    };
-    ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but "{tokens} tokens need {need}";
-        "pass the ids of all tokens that cu_q counts");
-    rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
-    blocks(resources, batch.state)?;
-    capacity("tokens", tokens, plan.max_tokens)
+    mut call: Call<'a, A, R>,
+    plan: Option<&Plan>,
+) -> Result<Call<'a, A, R>> {
+    resources.check_process()?;
+    let mut states = A::readable(&call.batch).map_or(&[][..], |batch| batch.state);
+    if let Some(plan) = plan {
+        own(resources, plan, "make it with this engine's new_plan")?;
+        if call.work == Work::Transfer {
+            states = &plan.state[..plan.requests];
+        } else {
+            // The number of requests is compared before an array of that length is read.
+            capacity("requests", call.batch.requests(), plan.max_requests)?;
+        }
+    }
+    if call.work != Work::Transfer {
+        call.tokens = batch(resources, seen, &call.batch, (call.work, call.tokens))?;
+    }
+    if call.work != Work::Append && !resources.buffer.has_device_table() {
+        // Kernels read a table in device memory when they run.
+        named(states).try_for_each(|(_, state)| resources.buffer.check_blocks(state))?;
+    }
+    if let Some(plan) = plan {
+        capacity("tokens", call.tokens, plan.max_tokens)?;
+    }
+    layers(resources, &call, plan.is_some_and(|plan| plan.fresh))?;
+    let params = &resources.config.params;
+    if call.work == Work::Append {
+        let k = params.k as usize;
+        call.batch = BatchOf { ids: A::default(), ids_stride: k, k, ..call.batch };
+    }
+    if params.page == 0 {
+        call.batch.block_stride = 0;
+    }
+    Ok(call)
+}
+
+/// Checks that a plan belongs to this engine.
+fn own(resources: &Resources, plan: &Plan, remedy: &'static str) -> Result<()> {
+    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine"; remedy);
+    Ok(())
+}
+
+/// Checks that a plan belongs to this engine and holds a batch that was planned on the host.
+pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
+    resources.check_process()?;
+    own(resources, plan, "transfer it on the engine that planned it")?;
+    ensure!(plan.number != 0, "plan" is "empty", but "no batch was planned into it";
+        "plan one first");
+    Ok(())
 }
 
 /// Checks that a plan has room for the requests or for the tokens of a batch.
-pub(super) fn capacity(what: &'static str, n: usize, most: usize) -> Result<()> {
+fn capacity(what: &'static str, n: usize, most: usize) -> Result<()> {
     ensure!(n <= most, what is n, but "the plan holds {most}";
         "make a larger plan, or pass a shorter array");
     Ok(())
 }
 
-/// Checks everything in a batch except its ids: requests, tokens, states, lengths and block tables. A
-/// request has at most `most` tokens.
-pub(super) fn shape(
+/// Checks a batch and returns the number of its tokens; in a stream the most that `cu_q` may count, which is `given` in
+/// an append that says it.
+fn batch<A: BatchArray>(
     resources: &Resources,
     seen: &mut [bool],
-    batch: &Batch<'_>,
-    most: u32,
-) -> Result<()> {
-    resources.check_process()?;
-    let (config, requests) = (&resources.config, batch.requests());
+    batch: &BatchOf<A>,
+    (work, given): (Work, usize),
+) -> Result<usize> {
+    let params = &resources.config.params;
+    let plans = work != Work::Append;
     arrays(resources, batch)?;
+    let host = A::readable(batch);
+    if let Some(host) = host {
+        elements(resources, seen, host, if plans { params.tokens } else { i32::MAX as u32 })?;
+    }
+    let most = batch.requests().saturating_mul(params.tokens as usize);
+    let has_ids = batch.k > 0 && batch.ids_stride > 0 && batch.ids.count() >= batch.k;
+    let tokens = match host {
+        Some(host) if !plans => host.tokens(),
+        None if !plans && given > 0 => given,
+        None if !plans && !has_ids => most,
+        _ => {
+            let (k, most_ids) = (batch.k, params.k as usize);
+            ensure!((1..=most_ids).contains(&k), "k" is k, but
+                "this engine's K is {most_ids}, so it must be 1..={most_ids}"; "pass 1..=K ids per token");
+            ensure!(batch.ids_stride >= k, "ids_stride" is batch.ids_stride, but
+                "a token has {k} ids, so it must be at least k"; "pass the words from token to token");
+            A::tokens(batch, most)?
+        }
+    };
+    if plans {
+        rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
+    }
+    Ok(tokens)
+}
+
+/// Checks the number of requests, the arrays that are sized by it, and the size of block tables.
+fn arrays<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()> {
+    let (requests, page) = (batch.requests(), resources.config.params.page);
+    ensure!(requests <= MAX_REQUESTS, "requests" is requests, but "it must be 0..={MAX_REQUESTS}";
+        "split the batch");
+    for (name, array, need) in [
+        (["cu_q", "cu_q length"], batch.cu_q, requests + 1),
+        (["state", "state length"], batch.state, requests),
+        (["generation", "generation length"], batch.generation, requests),
+        (["stable_len", "stable_len length"], batch.stable_len, requests),
+        (["seq_len", "seq_len length"], batch.seq_len, requests),
+    ] {
+        array.check(name, need, requests)?;
+    }
+    if page == 0 {
+        return Ok(());
+    }
+    let names_none = A::readable(batch).map_or(requests == 0, |b| named(b.state).next().is_none());
+    ensure!(batch.block_stride != 0 || names_none, "block_stride" is 0, but
+        "this engine's page is {page}, so each request has at least one block";
+        "pass the elements from request to request");
+    batch.block_table.check_block_tables(requests, batch.block_stride)
+}
+
+/// Checks tokens, states and lengths. A request has at most `most` tokens.
+fn elements(resources: &Resources, seen: &mut [bool], batch: &Batch<'_>, most: u32) -> Result<()> {
     ensure!(batch.cu_q[0] == 0, "cu_q[0]" is batch.cu_q[0], but "the first token is 0"; "start at 0");
     for (request, pair) in batch.cu_q.windows(2).enumerate() {
         let tokens = i64::from(pair[1]) - i64::from(pair[0]);
@@ -66,11 +146,11 @@ pub(super) fn shape(
             "let cu_q ascend by at most N_q, or make an engine with a larger N_q");
     }
     seen.fill(false);
-    for request in 0..requests {
+    for request in 0..batch.requests() {
         let (state, stable, seq) =
             (batch.state[request], batch.stable_len[request], batch.seq_len[request]);
-        ensure!(state >= -1 && state < config.states as i32, "state" is state, but
-            "request {request}: the engine has states 0..{}", config.states;
+        ensure!(state >= -1 && state < resources.config.states as i32, "state" is state, but
+            "request {request}: the engine has states 0..{}", resources.config.states;
             "map the request to a free state, or pass -1 for a padded one");
         if state < 0 {
             continue;
@@ -91,36 +171,53 @@ pub(super) fn shape(
     Ok(())
 }
 
-/// Checks the number of requests, the arrays that are sized by it, and the size of block tables.
-pub(super) fn arrays<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()> {
-    let (requests, page) = (batch.requests(), resources.config.params.page);
-    ensure!(requests <= MAX_REQUESTS, "requests" is requests, but "it must be 0..={MAX_REQUESTS}";
-        "split the batch");
-    for (name, array, need) in [
-        (["cu_q", "cu_q length"], batch.cu_q, requests + 1),
-        (["state", "state length"], batch.state, requests),
-        (["generation", "generation length"], batch.generation, requests),
-        (["stable_len", "stable_len length"], batch.stable_len, requests),
-        (["seq_len", "seq_len length"], batch.seq_len, requests),
-    ] {
-        array.check(name, need, requests)?;
+/// Checks the layers of a call whose batch was checked, and their fresh rows; `missed` tells whether the plan missed some.
+fn layers<A: BatchArray, R: FreshRows>(
+    resources: &Resources,
+    call: &Call<'_, A, R>,
+    missed: bool,
+) -> Result<()> {
+    let Call { work, tokens, layers, .. } = *call;
+    for (index, &layer) in layers.iter().enumerate() {
+        rows::index("layer", layer, resources.pool.layers())?;
+        ensure!(index == 0 || layers[index - 1] < layer, "layer" is layer, but
+            "it comes after layer {} in the list", layers[index - 1];
+            "list each layer once, in ascending order");
+        let (indexer, planned) = (resources.config.indexers.of(layer), call.batch.indexer);
+        ensure!(work == Work::Append || indexer == planned, "layer" is layer, but
+            "its ids come from indexer {indexer}, and the plan is of indexer {planned}";
+            "plan once per indexer, transfer per layer");
     }
-    if page == 0 {
+    ensure!(work != Work::Append || resources.pool.role() != Role::Reader, "pool role" is "reader", but
+        "a reader's mapping is read only"; "append in the writer process");
+    let segments = resources.pool.format().as_slice();
+    let Some(fresh) = call.fresh else {
+        let needed = match work {
+            Work::Plan => false,
+            Work::Transfer => missed,
+            Work::Step => {
+                A::readable(&call.batch).is_some_and(|b| b.stable_len.iter().any(|&s| s >= 0))
+            }
+            Work::Append => true,
+        };
+        ensure!(!needed, "fresh rows" is "none", but
+            "ids >= stable_len are rows that only this step has";
+            "pass this layer's fresh rows, or stable_len -1 if the pool has them all");
         return Ok(());
+    };
+    ensure!(fresh.len() == layers.len() * segments.len(), "fresh segments" is fresh.len(), but
+        "a row has {}, in each of {} layers", segments.len(), layers.len();
+        "pass the pool's number for each layer");
+    let of_layers = layers.iter().flat_map(|layer| segments.iter().map(move |s| (layer, s)));
+    for (rows, (layer, segment)) in fresh.iter().zip(of_layers) {
+        // The product saturates: a stride that only the fresh rows have may be any.
+        let before = tokens.saturating_sub(1).saturating_mul(segment.stride);
+        let need = before.saturating_add(if tokens == 0 { 0 } else { segment.bytes });
+        ensure!(rows.bytes() >= need, "fresh bytes" is rows.bytes(), but
+            "layer {layer}: {tokens} rows of stride {} need {need}", segment.stride;
+            "pass one row per token of the batch");
+        rows.check()?;
     }
-    ensure!(batch.block_stride != 0 || !batch.state.may_name_a_state(), "block_stride" is 0, but
-        "this engine's page is {page}, so each request has at least one block";
-        "pass the elements from request to request");
-    batch.block_table.check_block_tables(requests, batch.block_stride)
-}
-
-/// Checks the number of ids of a token and their distance from those of the next.
-pub(super) fn ids<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()> {
-    let (k, most) = (batch.k, resources.config.params.k as usize);
-    ensure!((1..=most).contains(&k), "k" is k, but
-        "this engine's K is {most}, so it must be 1..={most}"; "pass 1..=K ids per token");
-    ensure!(batch.ids_stride >= k, "ids_stride" is batch.ids_stride, but
-        "a token has {k} ids, so it must be at least k"; "pass the words from token to token");
     Ok(())
 }
 
@@ -151,68 +248,6 @@ pub(super) fn fork_targets(
             "pass two different states");
         ensure!(!core::mem::replace(&mut seen[at], true), "state" is state, but
             "the list names it twice"; "list each state once");
-    }
-    Ok(())
-}
-
-/// Checks that a plan belongs to this engine and holds a planned batch.
-pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
-    resources.check_process()?;
-    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine";
-        "transfer it on the engine that planned it");
-    ensure!(plan.number != 0, "plan" is "empty", but "no batch was planned into it";
-        "plan one first");
-    Ok(())
-}
-
-/// Checks the caller's table of blocks, if the slots have one, for some states. A table in device
-/// memory is read by the kernels when they run.
-pub(super) fn blocks(resources: &Resources, states: &[i32]) -> Result<()> {
-    if resources.buffer.has_device_table() {
-        return Ok(());
-    }
-    named(states).try_for_each(|(_, state)| resources.buffer.check_blocks(state))
-}
-
-/// Checks the layers of a call whose batch was checked, their fresh rows, and whether it may be made; `needed`
-/// refuses the absence of fresh rows.
-pub(super) fn call<A, R: FreshRows>(
-    resources: &Resources,
-    call: &Call<'_, A, R>,
-    needed: bool,
-) -> Result<()> {
-    let Call { work, tokens, layers, .. } = *call;
-    for (index, &layer) in layers.iter().enumerate() {
-        rows::index("layer", layer, resources.pool.layers())?;
-        ensure!(index == 0 || layers[index - 1] < layer, "layer" is layer, but
-            "it comes after layer {} in the list", layers[index - 1];
-            "list each layer once, in ascending order");
-        let (indexer, planned) = (resources.config.indexers.of(layer), call.batch.indexer);
-        ensure!(work == Work::Append || indexer == planned, "layer" is layer, but
-            "its ids come from indexer {indexer}, and the plan is of indexer {planned}";
-            "plan once per indexer, transfer per layer");
-    }
-    ensure!(work != Work::Append || resources.pool.role() != Role::Reader, "pool role" is "reader", but
-        "a reader's mapping is read only"; "append in the writer process");
-    let segments = resources.pool.format().as_slice();
-    let Some(fresh) = call.fresh else {
-        ensure!(!needed, "fresh rows" is "none", but
-            "ids >= stable_len are rows that only this step has";
-            "pass this layer's fresh rows, or stable_len -1 if the pool has them all");
-        return Ok(());
-    };
-    ensure!(fresh.len() == layers.len() * segments.len(), "fresh segments" is fresh.len(), but
-        "a row has {}, in each of {} layers", segments.len(), layers.len();
-        "pass the pool's number for each layer");
-    let of_layers = layers.iter().flat_map(|layer| segments.iter().map(move |s| (layer, s)));
-    for (rows, (layer, segment)) in fresh.iter().zip(of_layers) {
-        // The product saturates: a stride that only the fresh rows have may be any.
-        let before = tokens.saturating_sub(1).saturating_mul(segment.stride);
-        let need = before.saturating_add(if tokens == 0 { 0 } else { segment.bytes });
-        ensure!(rows.bytes() >= need, "fresh bytes" is rows.bytes(), but
-            "layer {layer}: {tokens} rows of stride {} need {need}", segment.stride;
-            "pass one row per token of the batch");
-        rows.check()?;
     }
     Ok(())
 }

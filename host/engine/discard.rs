@@ -2,24 +2,13 @@
 
 use avsg_device::memory::invalidate_slots;
 
-use super::order::{After, TransferOrder};
-use super::stats::Counters;
-use super::{Batch, Engine, check};
-use crate::backend::Device;
-use crate::call::named;
+use super::order::After;
+use super::under_way::Parts;
+use super::{Engine, check};
 use crate::plan::Plan;
-use crate::resources::Resources;
 use crate::{Result, ensure};
 
-/// What a discard changes.
-struct Tables<'a> {
-    device: &'a mut dyn Device,
-    resources: &'a Resources,
-    order: &'a mut TransferOrder,
-    counters: &'a mut Counters,
-}
-
-impl Tables<'_> {
+impl Parts<'_> {
     /// Forgets the slots that a plan gave to ids, in the states that have no newer plan, and the plan itself
     /// once that is done in all of them. Returns whether that changed the last plan of any state.
     fn discard(&mut self, plan: &mut Plan) -> Result<bool> {
@@ -27,7 +16,7 @@ impl Tables<'_> {
         for request in 0..plan.requests {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
             match self.order.after(plan, request, state) {
-                After::Plan(_) => {
+                After::Plan => {
                     left = true;
                     continue;
                 }
@@ -52,7 +41,7 @@ impl Tables<'_> {
             changed = true;
         }
         if !left {
-            plan.clear();
+            plan.clear(None);
         }
         Ok(changed)
     }
@@ -64,7 +53,8 @@ impl Engine {
     /// that the next plan misses them again, and clears the plan. Other ids keep their slots, and
     /// ids that the plan evicted or invalidated stay forgotten. Lifetimes stay as the plan left them.
     ///
-    /// On an Ascend device the call waits as [`Self::invalidate`] does.
+    /// A transfer of the plan that is under way ends first. On an Ascend device the call waits as
+    /// [`Self::invalidate`] does.
     ///
     /// # Errors
     /// If the plan belongs to another engine, holds no batch, was planned in a caller's stream, or
@@ -76,67 +66,27 @@ impl Engine {
             "transfer it, or give its requests a new generation");
         check::plan(&self.resources, plan)?;
         self.start()?;
+        // Whether that transfer succeeds is nobody's concern any more.
+        let _ = self.parts().end(plan);
         self.order.leave_out_lost(plan);
-        self.order.check_last(plan)?;
+        self.order.check_last(plan, None)?;
         self.give_up(plan)
     }
 
-    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
-    pub(super) fn start(&mut self) -> Result<()> {
-        self.begin();
-        self.discard_dropped()
-    }
-
-    fn discard_dropped(&mut self) -> Result<()> {
-        let Self { device, resources, order, counters, dropped, .. } = self;
-        let mut tables = Tables { device: &mut **device, resources, order, counters };
-        dropped.discard_each(|plan| Ok((tables.discard(plan)?, plan.number == 0)))
+    /// Discards the plans that were dropped before a layer had their rows, and ends their transfers.
+    pub(super) fn discard_dropped(&mut self) -> Result<()> {
+        let Self { device, resources, order, counters, under_way, dropped, .. } = self;
+        let mut parts = Parts { device: &mut **device, resources, order, counters, under_way };
+        dropped.discard_each(|plan| {
+            let _ = parts.end(plan);
+            Ok(if plan.held { (false, true) } else { (parts.discard(plan)?, plan.number == 0) })
+        })
     }
 
     /// Discards a plan, and the dropped plans that it came after.
-    fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
-        let Self { device, resources, order, counters, .. } = self;
-        Tables { device: &mut **device, resources, order, counters }.discard(plan)?;
-        plan.clear();
+    pub(super) fn give_up(&mut self, plan: &mut Plan) -> Result<()> {
+        self.parts().discard(plan)?;
+        plan.clear(None);
         self.discard_dropped()
-    }
-
-    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
-    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
-    pub(super) fn start_plan(
-        &mut self,
-        batch: Option<&Batch<'_>>,
-        plan: &mut Plan,
-        layers: &[usize],
-    ) -> Result<()> {
-        self.start()?;
-        batch.map_or(Ok(()), |batch| self.device.check_batch(&self.resources, batch))?;
-        let unheld = plan.unheld();
-        self.named.fill(false);
-        if unheld {
-            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
-                for (request, state) in named(batch.state) {
-                    let generation = batch.generation[request];
-                    self.named[state] = self.order.empties(batch.indexer, state, generation);
-                }
-            }
-            self.order.leave_out_lost(plan);
-            self.order.check_overwritten(plan, &self.named)?;
-        }
-        if let Some(batch) = batch {
-            let indexers = &self.resources.config.indexers;
-            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
-            self.order.check_next(batch, layers, indexers, gone)?;
-        }
-        if !unheld {
-            return Ok(());
-        }
-        // What is emptied anyway needs no discard.
-        for state in &mut plan.state[..plan.requests] {
-            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
-                *state = -1;
-            }
-        }
-        self.give_up(plan)
     }
 }

@@ -38,7 +38,8 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no such state, a target is the original or named twice, the arrays differ in length, a
-    /// layer lacks rows of the original's last plan in that generation, or a block of one of the states is
+    /// layer lacks rows of the original's last plan in that generation, a transfer of one of the states is under
+    /// way, or a block of one of the states is
     /// not in the caller's buffer; nothing is changed then. If a call of the runtime fails, the next plan
     /// may start every table cold.
     pub fn fork_to(
@@ -53,6 +54,10 @@ impl Engine {
         let config = &self.resources.config;
         rows::index("state", from, config.states)?;
         check::fork_targets(&mut self.named, from, to, to_generation)?;
+        for indexer in 0..config.indexers.count() {
+            let states = named(to).map(|(_, state)| state).chain([from]);
+            self.under_way.check(indexer, states, None)?;
+        }
         self.order.check_complete(from, from_generation, &config.indexers)?;
         // All memory is taken before the first copy.
         let mut table = reserve::filled("table", table_words(&config.params), 0)?;

@@ -13,7 +13,7 @@
 
 use crate::call::{Batch, named};
 use crate::indexers::Indexers;
-use crate::plan::{Failure, Plan};
+use crate::plan::{Before, Failure, Plan};
 use crate::system::reserve;
 use crate::{Error, Result, ensure, invalid};
 
@@ -35,8 +35,8 @@ struct Latest {
 pub(super) enum After {
     /// No plan.
     Nothing,
-    /// This plan, which needs the rows of all plans before it since the state was cold.
-    Plan(u64),
+    /// A plan, which needs the rows of all plans before it since the state was cold.
+    Plan,
     /// The state was emptied.
     Cold,
 }
@@ -89,16 +89,25 @@ impl TransferOrder {
         self.epoch = u64::MAX;
     }
 
+    /// Returns the last plan of a state.
+    fn latest(&self, indexer: usize, state: usize) -> &Latest {
+        &self.latest[indexer * self.states + state]
+    }
+
+    fn latest_mut(&mut self, indexer: usize, state: usize) -> &mut Latest {
+        &mut self.latest[indexer * self.states + state]
+    }
+
     /// Returns the number of the last plan of a state in a generation that missed a row, which a layer
     /// must hold before the next plan is transferred; 0 if the state starts cold.
     fn required(&self, indexer: usize, state: usize, generation: i32) -> u64 {
-        let latest = self.latest[indexer * self.states + state];
+        let latest = self.latest(indexer, state);
         if latest.generation == generation { latest.number } else { 0 }
     }
 
     /// Returns whether a plan in a generation empties a state.
     pub fn empties(&self, indexer: usize, state: usize, generation: i32) -> bool {
-        self.latest[indexer * self.states + state].generation != generation
+        self.latest(indexer, state).generation != generation
     }
 
     /// Returns the error of a plan that needs the rows of an older one. It names every layer and state of
@@ -151,16 +160,16 @@ impl TransferOrder {
         gone: impl Iterator<Item = &'a Plan> + Clone,
     ) -> Result<()> {
         let required = named(batch.state).map(|(request, state)| {
-            let latest = self.latest[batch.indexer * self.states + state];
+            let latest = self.latest(batch.indexer, state);
             let mut number = self.required(batch.indexer, state, batch.generation[request]);
             let mut last = latest.last;
             let newest = |last| {
                 let mut same = gone.clone().filter(move |plan| plan.number == last);
-                same.find_map(|plan| Some((plan, plan.request_of(state)?)))
+                same.find_map(|plan| Some((plan, plan.named().find(|of| of.1 == state)?.0)))
             };
             while let Some((plan, request)) = newest(last) {
-                number = number.min(plan.required[request]);
-                last = plan.previous[request];
+                number = number.min(plan.before[request].required);
+                last = plan.before[request].previous;
             }
             (state, number)
         });
@@ -173,68 +182,60 @@ impl TransferOrder {
         plan.set_number(self.plans);
         for (request, state) in named(batch.state) {
             let generation = batch.generation[request];
-            plan.required[request] = self.required(batch.indexer, state, generation);
-            let number = if plan.missed(request) { plan.number } else { plan.required[request] };
-            let latest = &mut self.latest[batch.indexer * self.states + state];
-            plan.previous[request] = latest.last;
+            let required = self.required(batch.indexer, state, generation);
+            let number = if plan.missed(request) { plan.number } else { required };
+            let latest = self.latest_mut(batch.indexer, state);
             if latest.first == 0 || latest.generation != generation {
                 latest.first = plan.number;
             }
-            plan.first[request] = latest.first;
+            let (previous, first) = (latest.last, latest.first);
+            plan.before[request] = Before { required, previous, first };
             (latest.number, latest.last, latest.generation) = (number, plan.number, generation);
         }
     }
 
-    /// Checks that a plan is the last one of every state that it missed a row of.
-    pub fn check_last(&self, plan: &Plan) -> Result<()> {
-        for (request, state) in named(&plan.state[..plan.requests]) {
-            let last = self.latest[plan.indexer * self.states + state].last;
-            if plan.missed(request) && last != plan.number {
-                let limit = match last {
-                    0 => format!("state {state} was emptied, or planned in a stream, after it"),
-                    last => format!("plan {last} of state {state} came after it"),
-                };
-                return Err(invalid!("plan number" is plan.number, but "{limit}";
-                    "discard the newest plan first, or give the request a new generation"));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns what came after a plan of a state.
     pub fn after(&self, plan: &Plan, request: usize, state: usize) -> After {
-        let latest = self.latest[plan.indexer * self.states + state];
+        let latest = self.latest(plan.indexer, state);
         match latest.last {
-            _ if latest.first != plan.first[request] => After::Cold,
+            _ if latest.first != plan.before[request].first => After::Cold,
             last if last == plan.number => After::Nothing,
-            last => After::Plan(last),
+            _ => After::Plan,
         }
     }
 
-    /// Checks that no newer plan needs the rows that a plan missed, which no layer has, so that another batch
-    /// may be planned into it. The states in `cold` are going to be emptied.
-    pub fn check_overwritten(&self, plan: &Plan, cold: &[bool]) -> Result<()> {
-        for (request, state) in named(&plan.state[..plan.requests]) {
-            if plan.missed(request)
-                && !cold[state]
-                && let After::Plan(last) = self.after(plan, request, state)
-            {
-                return Err(invalid!("plan number" is plan.number, but
-                    "no layer has its rows, and plan {last} of state {state} came after it";
-                    "transfer it before another batch is planned into it, discard the newest plan first, or \
-                     give the request a new generation"));
-            }
+    /// Checks that no plan came after a plan in a state that it missed a row of, so that it may be discarded. For a
+    /// plan that no layer has and that another batch is going to be planned into, `cold` has the states that are
+    /// going to be emptied; what emptied a state does not count then.
+    pub fn check_last(&self, plan: &Plan, cold: Option<&[bool]>) -> Result<()> {
+        let mut missed = plan.named().filter(|&(request, _)| plan.missed(request));
+        let has_newer = |&(request, state): &(usize, usize)| match cold {
+            None => self.latest(plan.indexer, state).last != plan.number,
+            Some(cold) => !cold[state] && matches!(self.after(plan, request, state), After::Plan),
+        };
+        let Some((_, state)) = missed.find(has_newer) else { return Ok(()) };
+        let last = self.latest(plan.indexer, state).last;
+        if cold.is_some() {
+            return Err(invalid!("plan number" is plan.number, but
+                "no layer has its rows, and plan {last} of state {state} came after it";
+                "transfer it before another batch is planned into it, discard the newest plan first, or \
+                 give the request a new generation"));
         }
-        Ok(())
+        let limit = match last {
+            0 => format!("state {state} was emptied, or planned in a stream, after it"),
+            last => format!("plan {last} of state {state} came after it"),
+        };
+        Err(invalid!("plan number" is plan.number, but "{limit}";
+            "discard the newest plan first, or give the request a new generation"))
     }
 
     /// Forgets a plan of a state: if it was the last one, the plans before it are.
     pub fn discarded(&mut self, plan: &Plan, request: usize, state: usize) {
-        let latest = &mut self.latest[plan.indexer * self.states + state];
+        let latest = self.latest_mut(plan.indexer, state);
         if latest.last == plan.number {
             // The number may be lower already, if a newer plan that was discarded started cold.
-            latest.number = latest.number.min(plan.required[request]);
-            latest.last = plan.previous[request];
+            latest.number = latest.number.min(plan.before[request].required);
+            latest.last = plan.before[request].previous;
         }
     }
 
@@ -262,8 +263,8 @@ impl TransferOrder {
     pub fn leave_out_lost(&self, plan: &mut Plan) {
         for request in 0..plan.requests {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
-            let lost = self.latest[plan.indexer * self.states + state].lost;
-            if !plan.failed(request) && lost.first == plan.first[request] {
+            let lost = self.latest(plan.indexer, state).lost;
+            if !plan.failed.contains(request) && lost.first == plan.before[request].first {
                 plan.fail(request, lost.layer as usize, lost.row as usize);
             }
         }
@@ -272,8 +273,8 @@ impl TransferOrder {
     /// Notes that a request of a plan is lost, and with it all plans since its state was cold. Returns
     /// whether the state's last plan is one of them; then the state's next plan starts cold.
     pub fn lose(&mut self, plan: &Plan, Failure { request, layer, row, .. }: Failure) -> bool {
-        let (first, state) = (plan.first[request], plan.state[request] as usize);
-        let latest = &mut self.latest[plan.indexer * self.states + state];
+        let (first, state) = (plan.before[request].first, plan.state[request] as usize);
+        let latest = self.latest_mut(plan.indexer, state);
         if latest.lost.first < first {
             // Rows are counted by 32 bits, and layers are fewer.
             latest.lost = Lost { first, layer: layer as u32, row: row as u32 };
@@ -287,8 +288,7 @@ impl TransferOrder {
 
     /// Checks that a plan may be transferred to layers.
     pub fn check(&self, plan: &Plan, layers: &[usize], indexers: &Indexers) -> Result<()> {
-        let named = named(&plan.state[..plan.requests]);
-        let named = named.filter(|&(request, _)| !plan.failed(request));
+        let named = plan.named().filter(|&(request, _)| !plan.failed.contains(request));
         for (&layer, (_, state)) in
             layers.iter().flat_map(|layer| named.clone().map(move |of| (layer, of)))
         {
@@ -297,13 +297,13 @@ impl TransferOrder {
                 "layer {layer} has the rows of plan {holds} for state {state} already";
                 "transfer plans of one state in the order in which they were planned");
         }
-        let required = named.map(|(request, state)| (state, plan.required[request]));
+        let required = named.map(|(request, state)| (state, plan.before[request].required));
         self.check_holds(plan.number, layers, indexers, required)
     }
 
     /// Notes that a plan was transferred to a layer.
     pub fn transferred(&mut self, plan: &Plan, layer: usize) {
-        for (request, state) in named(&plan.state[..plan.requests]) {
+        for (request, state) in plan.named() {
             if plan.missed(request) {
                 self.holds[layer * self.states + state] = plan.number;
             }

@@ -6,14 +6,13 @@
 //! how queued work ended. If some of it failed, a table may list rows that were never copied: give
 //! every request a new generation.
 
+use std::sync::atomic::Ordering;
+
 use super::{Engine, check};
 use crate::call::{Call, Work};
-use crate::device_arrays::{
-    DeviceArray, DeviceBatch, DeviceCall, DeviceFresh, DevicePlan, RawStream,
-};
+use crate::device_arrays::{DeviceBatch, DeviceCall, DeviceFresh, DevicePlan, RawStream};
 use crate::plan::Plan;
-use crate::resources::Resources;
-use crate::{Error, Result, invalid, rows};
+use crate::{Error, Result, invalid};
 
 impl Engine {
     /// Puts Stage One into a stream. It writes the plan's arrays on the device
@@ -41,10 +40,7 @@ impl Engine {
         stream: RawStream,
     ) -> Result<()> {
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe {
-            let call = with_ids(&self.resources, batch, Work::Plan)?;
-            self.enqueue_planning(&call, plan, stream)
-        }
+        unsafe { self.enqueue_planning(Call::of(Work::Plan, *batch, 0), plan, stream) }
     }
 
     /// Puts Stage Two of some layers, listed in ascending order, into a stream, after the plan's Stage
@@ -73,10 +69,10 @@ impl Engine {
             return Err(invalid!("plan" is "not planned in a stream", but
                 "enqueue_plan or enqueue_step must plan it first"; "plan it in the stream"));
         };
-        let out = outputs(&self.resources, plan, &queued)?;
         let call = DeviceCall { layers, fresh: fresh.map(|fresh| fresh.segments), ..queued };
+        let call = check::call(&self.resources, &mut self.named, call, Some(plan))?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_layers(&call, out, stream) }
+        unsafe { self.enqueue(&call, outputs(plan)?, stream) }
     }
 
     /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
@@ -95,11 +91,10 @@ impl Engine {
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        let (call, fresh) =
-            (with_ids(&self.resources, batch, Work::Step)?, fresh.map(|fresh| fresh.segments));
-        let call = DeviceCall { layers: &[layer], fresh, ..call };
+        let fresh = fresh.map(|fresh| fresh.segments);
+        let call = DeviceCall { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_planning(&call, plan, stream) }
+        unsafe { self.enqueue_planning(call, plan, stream) }
     }
 
     /// Puts an append to some layers, listed in ascending order, into a stream, after their transfers: a
@@ -124,29 +119,15 @@ impl Engine {
         fresh: &DeviceFresh<'_>,
         stream: RawStream,
     ) -> Result<()> {
-        let append = without_ids(&self.resources, batch, rows)?;
-        let call = DeviceCall { layers, fresh: Some(fresh.segments), ..append };
+        let fresh = Some(fresh.segments);
+        let call = DeviceCall { layers, fresh, ..Call::of(Work::Append, *batch, rows) };
+        let call = check::call(&self.resources, &mut self.named, call, None)?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.enqueue_layers(&call, DevicePlan::default(), stream) }
+        unsafe { self.enqueue(&call, DevicePlan::default(), stream) }
     }
 
-    /// Puts a transfer or an append into a stream for each of its layers.
+    /// Puts a checked call into a stream: a launch for each of its layers.
     ///
-    /// # Safety
-    /// As for [`Self::enqueue_plan`].
-    unsafe fn enqueue_layers(
-        &mut self,
-        call: &DeviceCall<'_>,
-        out: DevicePlan,
-        stream: RawStream,
-    ) -> Result<()> {
-        self.resources.check_process()?;
-        check::call(&self.resources, call, false)?;
-        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        (0..call.layers.len())
-            .try_for_each(|index| unsafe { self.enqueue(&call.layer(index), out, stream) })
-    }
-
     /// # Safety
     /// As for [`Self::enqueue_plan`].
     unsafe fn enqueue(
@@ -155,9 +136,11 @@ impl Engine {
         out: DevicePlan,
         stream: RawStream,
     ) -> Result<()> {
-        // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        unsafe { self.device.enqueue(&self.resources, call, out, stream)? };
-        self.counters.live.queued.add(1);
+        for launch in call.launches() {
+            // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
+            unsafe { self.device.enqueue(&self.resources, &launch, out, stream)? };
+            self.counters.live.queued.add(1);
+        }
         Ok(())
     }
 
@@ -165,80 +148,33 @@ impl Engine {
     /// As for [`Self::enqueue_plan`].
     unsafe fn enqueue_planning(
         &mut self,
-        call: &DeviceCall<'_>,
+        call: DeviceCall<'_>,
         plan: &mut Plan,
         stream: RawStream,
     ) -> Result<()> {
-        self.resources.check_process()?;
-        rows::index("indexer", call.batch.indexer, self.resources.config.indexers.count())?;
-        check::call(&self.resources, call, false)?;
-        let out = outputs(&self.resources, plan, call)?;
+        let call = check::call(&self.resources, &mut self.named, call, Some(plan))?;
+        let out = outputs(plan)?;
         self.start_plan(None, plan, &[])?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-        let queued = unsafe { self.enqueue(call, out, stream) };
+        let queued = unsafe { self.enqueue(&call, out, stream) };
         // A refused call has queued nothing, while a part of a failed one may be in the stream.
         if !matches!(queued, Err(Error::Invalid { .. })) {
             // The host does not see what a stream plans.
-            plan.clear();
+            plan.clear(None);
             self.order.forget();
-            self.counters.live.planned_in_a_stream();
+            self.counters.live.in_streams.store(true, Ordering::Relaxed);
         }
         queued?;
-        plan.queue(Call::of(Work::Transfer, call.batch, call.tokens));
+        plan.clear(Some(Call::of(Work::Transfer, call.batch, call.tokens)));
         Ok(())
     }
 }
 
-/// Checks a batch for Stage One; it has at most as many rows as `ids` has room for.
-fn with_ids(resources: &Resources, batch: &DeviceBatch, work: Work) -> Result<DeviceCall<'static>> {
-    check::ids(resources, batch)?;
-    let most = batch.requests().saturating_mul(resources.config.params.tokens as usize);
-    let rest = batch.ids.len.checked_sub(batch.k);
-    let rows = rest.map_or(0, |rest| (rest / batch.ids_stride).saturating_add(1).min(most));
-    batch.ids.check_len(["ids", "ids length"], rows.min(batch.ids.len))?;
-    with_arrays(resources, work, *batch, rows)
-}
-
-/// Checks a batch for an append of at most `rows` rows. 0 means as many as the ids have room for, or
-/// N_q per request without ids.
-fn without_ids(
-    resources: &Resources,
-    batch: &DeviceBatch,
-    rows: usize,
-) -> Result<DeviceCall<'static>> {
-    let params = &resources.config.params;
-    let has_ids = batch.k > 0 && batch.ids_stride > 0 && batch.ids.len >= batch.k;
-    let rows = match rows {
-        0 if has_ids => with_ids(resources, batch, Work::Append)?.tokens,
-        0 => batch.requests().saturating_mul(params.tokens as usize),
-        rows => rows,
-    };
-    let (ids, k) = (DeviceArray::default(), params.k as usize);
-    let batch = DeviceBatch { ids, ids_stride: k, k, ..*batch };
-    with_arrays(resources, Work::Append, batch, rows)
-}
-
-/// Checks the other arrays of a batch.
-fn with_arrays(
-    resources: &Resources,
-    work: Work,
-    batch: DeviceBatch,
-    rows: usize,
-) -> Result<DeviceCall<'static>> {
-    check::arrays(resources, &batch)?;
-    let block_stride = if resources.config.params.page == 0 { 0 } else { batch.block_stride };
-    Ok(Call::of(work, DeviceBatch { block_stride, ..batch }, rows))
-}
-
-/// Returns the addresses of a plan's outputs if the plan belongs to this engine and is large enough
-/// for the batch.
-fn outputs(resources: &Resources, plan: &Plan, call: &DeviceCall<'_>) -> Result<DevicePlan> {
-    let Some(out) = plan.device.filter(|_| plan.engine == resources.id) else {
-        return Err(invalid!("plan" is "foreign", but
+/// Returns the addresses of a plan's outputs in device memory.
+fn outputs(plan: &Plan) -> Result<DevicePlan> {
+    plan.device.ok_or_else(|| {
+        invalid!("plan" is "foreign", but
             "it must belong to this engine, on a device with streams";
-            "make it with this engine's new_plan"));
-    };
-    check::capacity("requests", call.batch.requests(), plan.max_requests)?;
-    check::capacity("tokens", call.tokens, plan.max_tokens)?;
-    Ok(out)
+            "make it with this engine's new_plan")
+    })
 }

@@ -7,9 +7,10 @@ use avsg_device::memory::{find_ids, invalidate_ids};
 use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
+use crate::call::{Call, Work};
 use crate::plan::Plan;
 use crate::system::reserve;
-use crate::{Error, Result, ensure, rows};
+use crate::{Error, Result, ensure};
 
 /// The ids that [`Engine::load`] puts into the slots of one state.
 #[derive(Clone, Copy, Debug)]
@@ -60,11 +61,8 @@ impl Engine {
     /// If there is no such state, the range is empty or leaves the ids, or a call of the runtime
     /// fails. After the latter the next plan may start every table cold.
     pub fn invalidate(&mut self, state: usize, ids: Range<i32>) -> Result<usize> {
-        self.resources.check_process()?;
-        let config = &self.resources.config;
-        rows::index("state", state, config.states)?;
         check::id_range(&ids)?;
-        self.start()?;
+        self.start_on(0, state)?;
         let config = &self.resources.config;
         let mut emptied = 0;
         if !self.device.wait_for_tables()? {
@@ -107,7 +105,8 @@ impl Engine {
         // The first part is the longest, so that no later one is refused. Without ids, padding
         // stands for it.
         let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
-        check::batch(&self.resources, &mut self.named, &first, plan)?;
+        self.check(Call::of(Work::Plan, first, 0), Some(plan))?;
+        self.check_free(plan)?;
         self.start_plan(Some(&first), plan, &layers)?;
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
@@ -115,7 +114,7 @@ impl Engine {
             copied += plan.total_misses();
             if let Err(error) = self.transfer_layers(plan, &layers, None) {
                 // The plan is kept after lost rows, and a failure that emptied every table leaves nothing to discard.
-                if !matches!(error, Error::LostRows { .. }) && !self.begin() {
+                if !matches!(error, Error::LostRows { .. }) && !self.check_epoch() {
                     self.discard(plan)?;
                 }
                 return Err(error);
@@ -149,23 +148,18 @@ impl Engine {
         ids: Range<i32>,
         bits: &mut [u64],
     ) -> Result<usize> {
-        self.resources.check_process()?;
-        let config = &self.resources.config;
-        rows::index("indexer", indexer, config.indexers.count())?;
-        rows::index("state", state, config.states)?;
         check::id_range(&ids)?;
         let words = ids.len().div_ceil(64);
         ensure!(bits.len() >= words, "words of bits" is bits.len(), but
             "{} ids need {words}", ids.len(); "pass a bit for each id, 64 in a word");
+        let table = self.start_on(indexer, state)?;
         bits.fill(0);
-        self.start()?;
-        let config = &self.resources.config;
         if !self.device.wait_for_tables()? {
             return Ok(0);
         }
-        let table = self.device.read_table(&self.resources, config.table(indexer, state))?;
+        let table = self.device.read_table(&self.resources, table)?;
         if table[header::GENERATION as usize] == generation {
-            find_ids(&config.params, table, ids.clone(), |id| {
+            find_ids(&self.resources.config.params, table, ids.clone(), |id| {
                 let at = (id - ids.start) as usize;
                 bits[at / 64] |= 1 << (at % 64);
             });

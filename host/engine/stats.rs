@@ -1,5 +1,6 @@
 //! Counters and times of an engine's calls.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,45 +14,70 @@ use crate::resources::Resources;
 use crate::system::reserve;
 use crate::{Result, rows};
 
-/// What an engine has done since it was made. Every number only grows, so that the difference of two
-/// readings describes the calls between them. While a call runs, numbers may be of different instants.
-///
-/// The host does not see what a caller's stream plans and copies: of such calls only
-/// [`Self::queued`] is counted. A load counts as its plans and transfers. Times are those of the
-/// calling thread, from the checked arguments to the result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
+/// Declares [`Stats`], and the counter behind each of its numbers.
+macro_rules! stats {
+    ($($(#[$doc:meta])+ $name:ident: $kind:ty,)+) => {
+        /// What an engine has done since it was made. Every number only grows, so that the difference of two
+        /// readings describes the calls between them. While a call runs, numbers may be of different instants.
+        ///
+        /// The host does not see what a caller's stream plans and copies: of such calls only
+        /// [`Self::queued`] is counted. A load counts as its plans and transfers. Times are those of the
+        /// calling thread, from the checked arguments to the result.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats { $($(#[$doc])+ pub $name: $kind,)+ }
+
+        /// The counters that an engine's calls raise while other threads read them.
+        #[derive(Default)]
+        pub(super) struct Live {
+            $(pub $name: Counter,)+
+            /// `[tables]`, the slots in use.
+            used: Box<[AtomicU32]>,
+            states: usize,
+            /// Whether a stream has planned, so that the slots in use are not known.
+            pub in_streams: AtomicBool,
+        }
+
+        impl StatsReader {
+            /// Returns the counters and times of the calls so far.
+            pub fn stats(&self) -> Stats {
+                Stats { $($name: (&self.0.$name).into(),)+ }
+            }
+        }
+    };
+}
+
+stats! {
     /// Batches planned, with or without a transfer in the same call.
-    pub plans: u64,
+    plans: u64,
     /// Transfers of a plan to a layer, with or without a plan in the same call.
-    pub transfers: u64,
+    transfers: u64,
     /// Appends to a layer.
-    pub appends: u64,
+    appends: u64,
     /// Calls that were put into a caller's stream; one for several layers counts for each of them.
-    pub queued: u64,
+    queued: u64,
     /// Selected ids that had a slot.
-    pub hits: u64,
+    hits: u64,
     /// Selected ids that got a slot.
-    pub misses: u64,
+    misses: u64,
     /// Those of the misses whose slot an earlier id had been given since the state was last empty:
     /// the id was evicted, or had been invalidated.
-    pub evictions: u64,
+    evictions: u64,
     /// Bytes that transfers copied to slots, from the pool or from fresh rows.
-    pub transferred_bytes: u64,
+    transferred_bytes: u64,
     /// Bytes of the fresh rows of appends.
-    pub appended_bytes: u64,
+    appended_bytes: u64,
     /// Time in Stage One.
-    pub plan_time: Duration,
+    plan_time: Duration,
     /// Time in Stage Two.
-    pub transfer_time: Duration,
+    transfer_time: Duration,
     /// Time of steps on an Ascend device, whose stages the host cannot tell apart.
-    pub step_time: Duration,
+    step_time: Duration,
     /// Time in appends.
-    pub append_time: Duration,
+    append_time: Duration,
     /// The part of `transfer_time` in which nothing was done but to wait for reads of a file, and that of
     /// transfers that failed. Without io_uring it includes the copies of the rows that were read.
-    pub read_wait: Duration,
+    read_wait: Duration,
 }
 
 /// A number that one thread raises.
@@ -60,50 +86,24 @@ pub(super) struct Counter(AtomicU64);
 
 impl Counter {
     pub fn add(&self, n: usize) {
-        self.0.store(self.get() + n as u64, Ordering::Relaxed);
+        self.0.store(u64::from(self) + n as u64, Ordering::Relaxed);
     }
 
     /// Adds nanoseconds, which fit for centuries.
     pub fn add_time(&self, time: Duration) {
         self.add(time.as_nanos() as usize);
     }
+}
 
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn time(&self) -> Duration {
-        Duration::from_nanos(self.get())
+impl From<&Counter> for u64 {
+    fn from(counter: &Counter) -> Self {
+        counter.0.load(Ordering::Relaxed)
     }
 }
 
-/// The numbers that an engine's calls raise while other threads read them: those of [`Stats`].
-#[derive(Default)]
-pub(super) struct Live {
-    plans: Counter,
-    pub transfers: Counter,
-    appends: Counter,
-    pub queued: Counter,
-    hits: Counter,
-    misses: Counter,
-    evictions: Counter,
-    pub transferred_bytes: Counter,
-    appended_bytes: Counter,
-    plan_time: Counter,
-    pub transfer_time: Counter,
-    step_time: Counter,
-    append_time: Counter,
-    pub read_wait: Counter,
-    /// `[tables]`, the slots in use.
-    used: Box<[AtomicU32]>,
-    states: usize,
-    /// Whether a stream has planned, so that the slots in use are not known.
-    in_streams: AtomicBool,
-}
-
-impl Live {
-    pub fn planned_in_a_stream(&self) {
-        self.in_streams.store(true, Ordering::Relaxed);
+impl From<&Counter> for Duration {
+    fn from(counter: &Counter) -> Self {
+        Self::from_nanos(counter.into())
     }
 }
 
@@ -112,27 +112,6 @@ impl Live {
 pub struct StatsReader(pub(super) Arc<Live>);
 
 impl StatsReader {
-    /// Returns the counters and times of the calls so far.
-    pub fn stats(&self) -> Stats {
-        let live = &*self.0;
-        Stats {
-            plans: live.plans.get(),
-            transfers: live.transfers.get(),
-            appends: live.appends.get(),
-            queued: live.queued.get(),
-            hits: live.hits.get(),
-            misses: live.misses.get(),
-            evictions: live.evictions.get(),
-            transferred_bytes: live.transferred_bytes.get(),
-            appended_bytes: live.appended_bytes.get(),
-            plan_time: live.plan_time.time(),
-            transfer_time: live.transfer_time.time(),
-            step_time: live.step_time.time(),
-            append_time: live.append_time.time(),
-            read_wait: live.read_wait.time(),
-        }
-    }
-
     /// Returns the number of slots in use of each state for an indexer: exact on the CPU, while an Ascend
     /// device may have less, because the host does not see which slots `stable_len`, a discard or an
     /// invalidation emptied. `None` once a stream has planned, because the host does not see which states.
@@ -156,11 +135,10 @@ pub(super) struct Counters {
     /// `[tables, words]`, one bit for each slot that no id was given since the table was empty.
     unused: Box<[u64]>,
     slots: usize,
-    states: usize,
 }
 
 /// What is known of the slots of one table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct TableUse {
     generation: i32,
     /// Number of slots that no id was given since the table was empty.
@@ -175,33 +153,25 @@ impl Counters {
     pub fn new(indexers: usize, states: usize, slots: usize) -> Result<Self> {
         const WHAT: &str = "counters";
         let (count, words) = (indexers.saturating_mul(states), slots.div_ceil(64));
-        let unused = slots as u32;
-        let empty = TableUse { generation: 0, unused, longest: 0, holes: false };
         let used = reserve::defaults(WHAT, count)?.into();
-        let tables = reserve::filled(WHAT, count, empty)?.into();
-        let unused = reserve::filled(WHAT, count.saturating_mul(words), u64::MAX)?.into();
+        let tables = reserve::defaults(WHAT, count)?.into();
+        let unused = reserve::filled(WHAT, count.saturating_mul(words), 0)?.into();
         let live = Arc::new(Live { used, states, ..Live::default() });
-        Ok(Self { live, tables, unused, slots, states })
+        let mut counters = Self { live, tables, unused, slots };
+        counters.emptied(0..count);
+        Ok(counters)
     }
 
-    /// Notes that every table is empty.
-    pub fn emptied(&mut self) {
-        for table in 0..self.tables.len() {
-            self.begin(table, self.tables[table].generation);
-        }
-    }
-
-    /// Notes that the table of a state is empty.
-    pub fn emptied_table(&mut self, indexer: usize, state: usize) {
-        let table = indexer * self.states + state;
-        self.begin(table, self.tables[table].generation);
+    /// Notes that some tables are empty.
+    pub fn emptied(&mut self, tables: Range<usize>) {
+        tables.for_each(|table| self.begin(table, self.tables[table].generation));
     }
 
     /// Notes that a table has a new generation and no used slot.
     fn begin(&mut self, table: usize, generation: i32) {
         let words = self.slots.div_ceil(64);
         let unused = self.slots as u32;
-        self.tables[table] = TableUse { generation, unused, longest: 0, holes: false };
+        self.tables[table] = TableUse { generation, unused, ..TableUse::default() };
         self.unused[table * words..][..words].fill(u64::MAX);
         self.live.used[table].store(0, Ordering::Relaxed);
     }
@@ -210,7 +180,7 @@ impl Counters {
     /// its generation, and are empty elsewhere.
     pub fn forked(&mut self, [from, to]: [usize; 2], [expected, generation]: [i32; 2]) {
         let words = self.slots.div_ceil(64);
-        for first in (0..self.tables.len()).step_by(self.states) {
+        for first in (0..self.tables.len()).step_by(self.live.states) {
             let (from, to) = (first + from, first + to);
             self.begin(to, generation);
             if self.tables[from].generation == expected {
@@ -257,7 +227,7 @@ impl Counters {
         let mut first_uses = 0;
         let words = self.slots.div_ceil(64);
         for (request, state) in named(batch.state) {
-            let index = batch.indexer * self.states + state;
+            let index = resources.config.table(batch.indexer, state);
             if self.tables[index].generation != batch.generation[request] {
                 self.begin(index, batch.generation[request]);
             }

@@ -2,13 +2,11 @@
 
 use std::time::Instant;
 
-use avsg_device::memory::clear_state;
-
 use super::{Batch, Engine, Fresh, check};
-use crate::call::{Call, HostCall, Work};
-use crate::plan::{Failure, Plan};
+use crate::call::{Call, HostCall, Work, named};
+use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result};
+use crate::{Result, rows};
 
 impl Engine {
     /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`. What the plan holds is
@@ -21,9 +19,7 @@ impl Engine {
     /// which a newer plan of a state came after; nothing is changed then. If an Ascend call fails, the next
     /// plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.start_plan(Some(batch), plan, &[])?;
-        self.run_plan(&Call::of(Work::Plan, *batch, batch.tokens()), plan)
+        self.run_planning(Call::of(Work::Plan, *batch, 0), plan)
     }
 
     /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
@@ -56,7 +52,7 @@ impl Engine {
     /// of a pool in a file fails, none of the layers holds the plan: make the same call again, or discard the
     /// plan.
     ///
-    /// [`Error::LostRows`] if rows of a pool in a file are not whole that some requests missed, or that
+    /// [`LostRows`](crate::Error::LostRows) if rows of a pool in a file are not whole that some requests missed, or that
     /// earlier transfers did not get for them. The layers have the rows of all other requests then. The
     /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
     /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
@@ -67,20 +63,11 @@ impl Engine {
         layers: &[usize],
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::plan(&self.resources, plan)?;
-        let (batch, fresh) = (
-            Batch { indexer: plan.indexer, ..Batch::default() },
-            fresh.map(|fresh| fresh.segments),
-        );
-        let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
-        check::call(&self.resources, &call, plan.fresh)?;
-        check::blocks(&self.resources, &plan.state[..plan.requests])?;
-        self.order.leave_out_lost(plan);
-        self.order.check(plan, layers, &self.resources.config.indexers)?;
         if layers.is_empty() {
-            return Ok(());
+            return self.check_transfer(plan, layers, fresh).map(drop);
         }
-        self.run_transfer(&call, plan)
+        self.begin(plan, layers, fresh)?;
+        self.wait(plan)
     }
 
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
@@ -96,20 +83,111 @@ impl Engine {
         layer: usize,
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::batch(&self.resources, &mut self.named, batch, plan)?;
-        let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        let (plan_only, fresh) =
-            (Call::of(Work::Plan, *batch, batch.tokens()), fresh.map(|fresh| fresh.segments));
-        let call = Call { work: Work::Step, layers: &[layer], fresh, ..plan_only };
-        check::call(&self.resources, &call, may_need_fresh)?;
-        self.start_plan(Some(batch), plan, call.layers)?;
-        if !self.device.steps_in_one_launch() {
-            self.run_plan(&plan_only, plan)?;
-            return self.run_transfer(&Call { work: Work::Transfer, ..call }, plan);
+        let fresh = fresh.map(|fresh| fresh.segments);
+        let call = Call { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
+        self.run_planning(call, plan)
+    }
+
+    /// Checks a call and returns the form that the device takes.
+    pub(super) fn check<'a>(
+        &mut self,
+        call: HostCall<'a>,
+        plan: Option<&Plan>,
+    ) -> Result<HostCall<'a>> {
+        let call = check::call(&self.resources, &mut self.named, call, plan)?;
+        self.device.check(&self.resources, &call)?;
+        Ok(call)
+    }
+
+    /// Checks and runs a plan or a step.
+    fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
+        let call = self.check(call, Some(plan))?;
+        let in_two = call.work == Work::Step && !self.device.steps_in_one_launch();
+        if in_two {
+            self.check_free(plan)?;
+        }
+        self.start_plan(Some(&call.batch), plan, call.layers)?;
+        if in_two {
+            self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
+            self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
+            return self.parts().end(plan);
         }
         self.run_plan(&call, plan)?;
-        self.transferred(plan, call.layers);
+        if call.work == Work::Step {
+            self.parts().transferred(plan, call.layers);
+        }
         Ok(())
+    }
+
+    /// Starts a call that uses tables: discards the plans that were dropped before a layer had their rows.
+    pub(super) fn start(&mut self) -> Result<()> {
+        self.check_epoch();
+        self.discard_dropped()
+    }
+
+    /// Starts a call that uses the table of an indexer and a state, and returns the number of the table.
+    pub(super) fn start_on(&mut self, indexer: usize, state: usize) -> Result<usize> {
+        self.resources.check_process()?;
+        let config = &self.resources.config;
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        let table = config.table(indexer, state);
+        self.start()?;
+        Ok(table)
+    }
+
+    /// Starts the bookkeeping of a call. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
+    /// whether it does.
+    pub(super) fn check_epoch(&mut self) -> bool {
+        let cold = self.order.begin(self.device.epoch());
+        if cold {
+            self.counters.emptied(0..self.resources.config.tables());
+        }
+        cold
+    }
+
+    /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
+    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    pub(super) fn start_plan(
+        &mut self,
+        batch: Option<&Batch<'_>>,
+        plan: &mut Plan,
+        layers: &[usize],
+    ) -> Result<()> {
+        self.start()?;
+        if let Some(batch) = batch {
+            let states = named(batch.state).map(|(_, state)| state);
+            self.under_way.check(batch.indexer, states, plan.under_way)?;
+        }
+        // Whether that transfer succeeds is nobody's concern any more.
+        let _ = self.parts().end(plan);
+        let unheld = plan.unheld();
+        self.named.fill(false);
+        if unheld {
+            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
+                for (request, state) in named(batch.state) {
+                    let generation = batch.generation[request];
+                    self.named[state] = self.order.empties(batch.indexer, state, generation);
+                }
+            }
+            self.order.leave_out_lost(plan);
+            self.order.check_last(plan, Some(&self.named))?;
+        }
+        if let Some(batch) = batch {
+            let indexers = &self.resources.config.indexers;
+            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+            self.order.check_next(batch, layers, indexers, gone)?;
+        }
+        if !unheld {
+            return Ok(());
+        }
+        // What is emptied anyway needs no discard.
+        for state in &mut plan.state[..plan.requests] {
+            if usize::try_from(*state).is_ok_and(|state| self.named[state]) {
+                *state = -1;
+            }
+        }
+        self.give_up(plan)
     }
 
     /// Runs a plan or a step.
@@ -121,59 +199,6 @@ impl Engine {
         self.order.planned(&call.batch, plan);
         self.counters.planned(&call.batch, plan, &mut *self.device, &self.resources);
         Ok(())
-    }
-
-    /// Runs a transfer.
-    fn run_transfer(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
-        let start = Instant::now();
-        let done = self.device.run(&self.resources, call, plan);
-        self.counters.live.read_wait.add_time(self.device.take_read_wait());
-        done?;
-        self.counters.live.transfer_time.add_time(start.elapsed());
-        self.transferred(plan, call.layers);
-        self.lose_failed(plan)
-    }
-
-    /// Empties the tables of the requests that a transfer has left out, and returns an error if there are any.
-    fn lose_failed(&mut self, plan: &Plan) -> Result<()> {
-        let Some(Failure { layer, row, .. }) = plan.failures().next() else { return Ok(()) };
-        for failure in plan.failures() {
-            if self.order.lose(plan, failure) {
-                let state = plan.state[failure.request] as usize;
-                self.counters.emptied_table(plan.indexer, state);
-                let (config, indexer) = (&self.resources.config, plan.indexer);
-                let table = config.table(indexer, state);
-                self.device.edit_table(&self.resources, table, &mut |words| {
-                    clear_state(&config.params, words);
-                    true
-                })?;
-            }
-        }
-        let remedy =
-            "write the rows again that the plan's failures name, and plan these requests again";
-        let (requests, place) = (plan.failures().count(), String::new());
-        Err(Error::LostRows { requests, layer, row, place, remedy })
-    }
-
-    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too. Returns
-    /// whether it does.
-    pub(super) fn begin(&mut self) -> bool {
-        let cold = self.order.begin(self.device.epoch());
-        if cold {
-            self.counters.emptied();
-        }
-        cold
-    }
-
-    /// Notes that layers hold the rows of a plan.
-    fn transferred(&mut self, plan: &mut Plan, layers: &[usize]) {
-        plan.held = true;
-        let served = (0..plan.requests).filter(|&request| plan.missed(request));
-        let rows: usize = served.map(|request| plan.places(request).len()).sum();
-        let bytes = rows * self.resources.pool.format().bytes();
-        self.counters.live.transfers.add(layers.len());
-        self.counters.live.transferred_bytes.add(bytes * layers.len());
-        layers.iter().for_each(|&layer| self.order.transferred(plan, layer));
     }
 
     /// Writes this step's fresh rows to one layer of the host pool. It is [`Self::append_layers`] with a
@@ -208,10 +233,9 @@ impl Engine {
         layers: &[usize],
         fresh: &Fresh<'_>,
     ) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         let fresh = Some(fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, batch.tokens()) };
-        check::call(&self.resources, &call, true)?;
+        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, 0) };
+        let call = self.check(call, None)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {
             return Ok(());

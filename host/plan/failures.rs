@@ -1,6 +1,11 @@
 //! The requests that transfers of a plan leave out, because rows of the pool's file are not whole.
 
+use std::sync::Arc;
+
 use super::Plan;
+use crate::Result;
+use crate::system::allocator::Allocator;
+use crate::system::array::Array;
 
 /// A request that transfers of its plan leave out, because a row is not whole: it was never written, was
 /// lost with the process that wrote it, or is damaged.
@@ -17,15 +22,36 @@ pub struct Failure {
     pub is_new: bool,
 }
 
-impl Plan {
-    /// Returns whether transfers leave a request out.
-    pub(crate) fn failed(&self, request: usize) -> bool {
-        self.failed_row[request] >= 0
+/// The requests that transfers leave out.
+#[derive(Debug, Default)]
+pub(crate) struct Failed {
+    /// The layer and the row that are not whole; -1 of a request that is not left out.
+    pub layer: Array<i64>,
+    pub row: Array<i64>,
+    /// 1 for a request that the last transfer found.
+    pub is_new: Array<i32>,
+}
+
+impl Failed {
+    /// The bytes of a request.
+    pub const REQUEST_BYTES: usize = 2 * size_of::<i64>() + size_of::<i32>();
+
+    pub fn new(requests: usize, allocator: Option<&Arc<dyn Allocator>>) -> Result<Self> {
+        let none = || Array::filled("plan", requests, -1, allocator);
+        let is_new = Array::filled("plan", requests, 0, allocator)?;
+        Ok(Self { layer: none()?, row: none()?, is_new })
     }
 
+    /// Returns whether a request is left out.
+    pub fn contains(&self, request: usize) -> bool {
+        self.row[request] >= 0
+    }
+}
+
+impl Plan {
     /// Leaves a request out of later transfers.
     pub(crate) fn fail(&mut self, request: usize, layer: usize, row: usize) {
-        (self.failed_layer[request], self.failed_row[request]) = (layer as i64, row as i64);
+        (self.failed.layer[request], self.failed.row[request]) = (layer as i64, row as i64);
         self.forget_records();
     }
 
@@ -34,7 +60,7 @@ impl Plan {
     pub(crate) fn take_lost(&mut self, fail: bool) {
         for request in 0..self.requests {
             let lost = self.records.as_ref().and_then(|records| records.lost[request].take());
-            self.failed_new[request] = (lost.is_some() && fail).into();
+            self.failed.is_new[request] = (lost.is_some() && fail).into();
             match lost {
                 Some((layer, row)) if fail => self.fail(request, layer, row),
                 Some(_) => self.forget_lost(request),
@@ -46,9 +72,10 @@ impl Plan {
     /// Returns the requests that the transfers so far left out, in the order of the batch. Their slots have
     /// not got their rows, and their state is as in a new generation: its next plan starts cold.
     pub fn failures(&self) -> impl Iterator<Item = Failure> + '_ {
-        (0..self.requests).filter(|&request| self.failed(request)).map(|request| {
-            let [layer, row] = [&self.failed_layer, &self.failed_row].map(|n| n[request] as usize);
-            Failure { request, layer, row, is_new: self.failed_new[request] == 1 }
+        (0..self.requests).filter(|&request| self.failed.contains(request)).map(|request| {
+            let Failed { layer, row, is_new } = &self.failed;
+            let [layer, row] = [layer, row].map(|n| n[request] as usize);
+            Failure { request, layer, row, is_new: is_new[request] == 1 }
         })
     }
 
@@ -65,11 +92,11 @@ impl Plan {
 
     /// Forgets all failures of the batch.
     pub(super) fn forget_failures(&mut self) {
-        let failed = (0..self.requests).filter(|&request| self.failed(request));
+        let failed = (0..self.requests).filter(|&request| self.failed.contains(request));
         failed.for_each(|request| self.forget_lost(request));
-        self.failed_layer[..self.requests].fill(-1);
-        self.failed_row[..self.requests].fill(-1);
-        self.failed_new[..self.requests].fill(0);
+        let Failed { layer, row, is_new } = &mut self.failed;
+        [layer, row].into_iter().for_each(|all| all[..self.requests].fill(-1));
+        is_new[..self.requests].fill(0);
     }
 
     /// Forgets which misses of a request have rows that are not whole.

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::disk::Bits;
 use crate::system::allocator::Allocator;
-use crate::system::array::{Array, ProcessMemory};
+use crate::system::array::Array;
 use crate::system::reserve;
+use crate::system::unforked::Unforked;
 use crate::{Result, ensure};
 
 const WHAT: &str = "plan's records";
@@ -33,7 +34,7 @@ pub(crate) struct MissRecords {
     /// The places whose rows were not whole.
     pub lost_places: Bits,
     /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
-    pub bounce: Option<Arc<ProcessMemory>>,
+    pub bounce: Option<Arc<Unforked>>,
     /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
     pub held: Option<u64>,
 }
@@ -56,7 +57,7 @@ impl MissRecords {
     pub fn new(
         places: usize,
         requests: usize,
-        bounce: Option<Arc<ProcessMemory>>,
+        bounce: Option<Arc<Unforked>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let filled = |len| Array::filled(WHAT, len, 0, allocator);

@@ -7,7 +7,7 @@ pub struct Misses<'a> {
     pub position: &'a [i32],
     /// Ids of the missed tokens.
     pub id: &'a [i32],
-    /// Slots that the ids were given.
+    /// Slots that the ids were given, within the state of the request.
     pub slot: &'a [i32],
     /// Rows of the host pool; -1 - n stands for fresh row n of the request.
     pub row: &'a [i32],

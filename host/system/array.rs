@@ -10,7 +10,7 @@ use crate::system::allocator::{Allocated, Allocator, MemoryKind};
 use crate::system::mapping::Mapping;
 use crate::system::reserve;
 
-/// An integer: any bytes are a value of it, and it has no padding.
+/// An integer, or several: any bytes are a value of it, and it has no padding.
 ///
 /// # Safety
 /// The above is true of the type, and it needs no larger alignment than [`Allocated::LINE`].

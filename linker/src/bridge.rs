@@ -19,7 +19,7 @@ pub const FILE: &str = "embedded.rs";
 /// The reason why the kernels cannot be embedded.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says it")]
-pub enum Error {
+pub enum EmbedError {
     #[error("the kernels of {0}: {1}")]
     Failed(String, Failed),
     #[error("{0}: {1}")]
@@ -48,7 +48,7 @@ pub fn embed(
     out: &Path,
     toolchain: Result<Toolchain, toolchain::Error>,
     required: bool,
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<String>, EmbedError> {
     let toolchain = match toolchain {
         Err(missing) if required => return Err(missing.into()),
         tool => tool.ok(),
@@ -60,8 +60,8 @@ pub fn embed(
             let name = format!("kernels{n}");
             let folder = out.join(&name);
             let kernels = ascendc(&p, Abi::Direct);
-            let kernels = kernels.map_err(|failed| Error::Failed(p.to_string(), failed))?;
-            kernels.write(&folder).map_err(|error| Error::File(folder.clone(), error))?;
+            let kernels = kernels.map_err(|failed| EmbedError::Failed(p.to_string(), failed))?;
+            kernels.write(&folder).map_err(|error| EmbedError::File(folder.clone(), error))?;
             let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
             match tool.build(&folder, &names, soc::OF_THE_PAPER.name) {
                 Err(refused) if required => return Err(refused.into()),
@@ -73,7 +73,7 @@ pub fn embed(
         entries += &format!("    Embedded {{ params: {params}, objects: {objects} }},\n");
     }
     let file = out.join(FILE);
-    fs::write(&file, format!("&[\n{entries}]\n")).map_err(|error| Error::File(file, error))?;
+    fs::write(&file, format!("&[\n{entries}]\n")).map_err(|error| EmbedError::File(file, error))?;
     Ok(warnings)
 }
 

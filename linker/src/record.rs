@@ -95,8 +95,8 @@ impl<'t> Recorder<'t> {
         Words(self.resident(self.declare(name, Kind::Words, len, vec![(item, range)])))
     }
 
-    /// Declares the lifetimes of a table: a column of `slots` bytes that stays in fast memory while a
-    /// request runs.
+    /// Declares the lifetimes of a table: a column of `slots` lifetimes that stays in fast memory
+    /// while a request runs.
     pub fn life(self, name: &str, slots: u32) -> Life {
         Life(self.resident(self.working_life(name, slots).0))
     }

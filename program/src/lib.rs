@@ -5,7 +5,6 @@
 pub mod terminal;
 
 pub mod command;
-mod disk;
 pub mod draw;
 pub mod program;
 mod quantity;
@@ -14,4 +13,4 @@ mod quantity;
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AVSG_COMMIT"));
 
 pub use avsg_measure::{baseline, npz, output_file, synth, trace};
-use avsg_measure::{checks, contenders, stats, throughput, turns};
+use avsg_measure::{checks, contenders, disk, stats, throughput, turns};

@@ -66,29 +66,30 @@ pub fn run() -> ExitCode {
         Ok(program) => program,
         Err(status) => return status,
     };
+    let done = |outcome: Result<()>| outcome.map(|()| ExitCode::SUCCESS);
     let outcome = match program.command {
         Command::Replay(options) => replay::run(&options),
         Command::Size(options) => size::run(&options),
-        Command::Compare(options) => compare::run(&options),
-        Command::Synth(options) => synth::run(&options),
-        Command::Bench(bench) => bench::run(bench),
-        Command::Info(options) => info::run(&options),
+        Command::Compare(options) => done(compare::run(&options)),
+        Command::Synth(options) => done(synth::run(&options)),
+        Command::Bench(bench) => done(bench::run(bench)),
+        Command::Info(options) => done(info::run(&options)),
         Command::Doctor(options) => doctor::run(&options),
-        Command::Emit(options) => emit::run(&options),
-        Command::Opp(options) => opp::run(&options),
+        Command::Emit(options) => done(emit::run(&options)),
+        Command::Opp(options) => done(opp::run(&options)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut script);
-            output_file::to_stdout(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+            done(output_file::to_stdout(&script).map_err(Into::into))
         }
-        Command::Man { dir } => man(&dir),
+        Command::Man { dir } => done(man(&dir)),
     };
     outcome.unwrap_or_else(|error| ExitCode::from(terminal::exit_status(&error)))
 }
 
 /// Writes a manual page for the program and one for every subcommand that is not hidden: `avsg.1`,
 /// `avsg-replay.1` and so on.
-fn man(dir: &Path) -> Result<ExitCode> {
+fn man(dir: &Path) -> Result<()> {
     output_file::folder(dir)?;
     let mut program = Program::command();
     // This gives every subcommand its whole name.
@@ -105,5 +106,5 @@ fn man(dir: &Path) -> Result<ExitCode> {
         written += 1;
     }
     println!("{written} pages were written to {}", dir.display());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -7,7 +7,7 @@ use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
 use avsg::disk::{Direction, PoolFile, Reader};
-use avsg::engine::{Config, Engine, Load};
+use avsg::engine::{Config, Engine, Indexers, Load};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
@@ -91,6 +91,9 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
         let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
         let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
             && forked(engine.transfer(&mut plan, 0, None))
+            && forked(engine.begin(&mut plan, &[0], None))
+            && forked(engine.wait(&mut plan))
+            && forked(engine.is_done(&plan))
             && forked(engine.new_plan(1, 1))
             && forked(engine.read_table(0, 0).map(|_| ()))
             && forked(engine.invalidate(0, 3..4))
@@ -164,4 +167,60 @@ fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, 0, None).ok());
     transferred.expect("an end of the waits");
     check(&engine, &plan);
+}
+
+/// Returns the bytes of this process that a child does not get.
+fn bytes_without_a_fork() -> usize {
+    let (mut size, mut sum) = (0, 0);
+    for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
+        if let Some(kib) = line.strip_prefix("Size:") {
+            size = kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10;
+        } else if line.strip_prefix("VmFlags:").is_some_and(|all| all.contains(" dc")) {
+            sum += size;
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_child_that_is_forked_during_reads_has_not_their_memory_and_the_parent_gets_all_rows() {
+    let _turn = alone::turn();
+    let folder = Scratch::new();
+    let indexers = [Indexers::default(), Indexers::of_layers(&[0, 1]).unwrap()];
+    for (io_uring, indexers) in [true, false].into_iter().zip(indexers) {
+        let file = adapted(PoolFile { io_uring, ..PoolFile::new(folder.path()) });
+        let config = PoolConfig::new(2, 1024, RowFormat::single(1000).unwrap());
+        let pool = PoolConfig { file: Some(file), indexers: indexers.clone(), ..config };
+        let pool = HostPool::new(&pool).unwrap();
+        fixture::fill(&pool, 1024, |_, row| (row as i32, 0));
+        pool.flush().unwrap();
+        let before = bytes_without_a_fork();
+        let config = Config { indexers, ..Config::new(Params::wide(256, 1, 512), 1) };
+        let mut engine = Engine::new(Config { cores: 3, ..config }, pool).unwrap();
+        let mut plan = engine.new_plan(1, 1).unwrap();
+        let more = bytes_without_a_fork() - before;
+        assert!(more >= 512 << 10, "{more} bytes are read into that a child gets");
+        for step in 0..8 {
+            let mut owned = OwnedBatch::new(256, 0);
+            let ids = (0..256).map(|n| (n * 7 + step * 131) % 1024).collect();
+            owned.push([0, step, -1, 1024], &[ids]);
+            engine.plan(&owned.batch(), &mut plan).unwrap();
+            engine.begin(&mut plan, &[0], None).unwrap();
+            in_child!(|| forked(engine.wait(&mut plan)));
+            engine.wait(&mut plan).unwrap();
+            assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 256);
+        }
+        let mut owned = OwnedBatch::new(256, 0);
+        owned.push([0, 100, -1, 1024], &[(0..256).map(|n| n * 4).collect()]);
+        engine.plan(&owned.batch(), &mut plan).unwrap();
+        engine.begin(&mut plan, &[0], None).unwrap();
+        let inherited = (engine, plan);
+        in_child!(move || {
+            drop(inherited);
+            true
+        });
+        let (mut engine, mut plan) = inherited;
+        engine.wait(&mut plan).unwrap();
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 256);
+    }
 }

@@ -100,8 +100,13 @@ fn steps_on(pool: HostPool, cores: usize, page: u32) {
             engine.transfer_layers(&mut plan, &layers, Some(&of_all)).unwrap();
             engine.append_layers(&batch, &layers, &of_all).unwrap();
         });
-        let counts = [planned, transferred, stepped, appended, listed];
-        assert_eq!(counts, [0; 5], "allocator calls on {cores} cores");
+        let begun = calls(|| {
+            engine.begin(&mut plan, &layers, Some(&of_all)).unwrap();
+            while !engine.is_done(&plan).unwrap() {}
+            engine.wait(&mut plan).unwrap();
+        });
+        let counts = [planned, transferred, stepped, appended, listed, begun];
+        assert_eq!(counts, [0; 6], "allocator calls on {cores} cores");
         assert_eq!(threads(), workers, "the number of threads changed");
         assert!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
     }

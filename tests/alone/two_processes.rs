@@ -1,5 +1,5 @@
-//! Two processes share a pool: the writer appends rows, and the reader gathers them through an
-//! engine of its own, also after the writer was killed. Each process uses the CPU or the simulated
+//! Two processes share a pool, as the ranks of a node do: the writer appends rows, and both gather them through
+//! engines of their own, the reader also after the writer was killed. Each process uses the CPU or the simulated
 //! device.
 
 use std::fs::File;
@@ -7,15 +7,17 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::ptr::null_mut;
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
-use avsg::engine::{Config, Engine, Fresh};
+use avsg::engine::{Config, DeviceFresh, DeviceRows, Engine, Fresh, RawStream};
 use avsg::plan::Plan;
 use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
 use avsg::rows::RowFormat;
 
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
+use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{alone, exact, fixture, tier};
@@ -116,7 +118,7 @@ fn a_reader_gathers_appended_rows_and_survives_the_writer() {
     if !prerequisites::has_cpp_compiler() {
         return read_and_kill_writer(cpu, cpu);
     }
-    let pairs = [[cpu, sim], [sim, cpu], [cpu, cpu], [sim, sim]];
+    let pairs = [[sim, sim], [cpu, cpu], [cpu, sim], [sim, cpu]];
     for [writer, reader] in &pairs[..if tier::thorough() { 4 } else { 2 }] {
         read_and_kill_writer(writer, reader);
     }
@@ -151,11 +153,32 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
         gather(&mut engine, &mut plan, step.into(), PROMPT + NEW * (i32::from(step) + 1));
     }
 
-    // An engine on a reader's pool refuses to append before it writes to the read-only memory.
-    let owned = one_request([0, 4, PROMPT, PROMPT + 1], &[ids(0, PROMPT, false)], 0);
-    let junk = [&[0; 100][..], &[0; 28][..]];
-    let refused = engine.append(&owned.batch(), 0, &Fresh { segments: &junk }).unwrap_err();
-    assert!(refused.to_string().contains("reader"), "{refused}");
+    // A reader has its own fresh rows of the next step. It refuses to append them before it writes to the
+    // read-only memory, with host arrays and in a stream.
+    let stable = PROMPT + NEW * 40;
+    let rows = [ids(40, stable + 1, true), ids(41, stable + 2, true)];
+    let owned = one_request([0, 4, stable, stable + NEW], &rows, 0);
+    let mut own = FreshRows::new(&format(), 2);
+    (0..2).for_each(|g| own.put(g, stable + g as i32, 41));
+    let fresh = Fresh { segments: &own.segments() };
+    engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
+    assert!(exact::check_step(&engine, &plan, &owned, 0, content) > K);
+    let mut refused = vec![engine.append(&owned.batch(), 0, &fresh)];
+    if reader == "ascend-sim" {
+        let context = simulated::context().unwrap();
+        let arrays = DeviceArrays::new(&context, &owned, std::slice::from_ref(&own)).unwrap();
+        let segments: Vec<DeviceRows> = arrays.fresh(0);
+        let fresh = DeviceFresh { segments: &segments };
+        // SAFETY: the call is refused before it uses the stream.
+        refused.push(unsafe {
+            let stream = RawStream::new(null_mut());
+            engine.enqueue_append(&arrays.batch(), 0, &[0], &fresh, stream)
+        });
+    }
+    for refused in refused {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("append in the writer process"), "{refused}");
+    }
     let taken = HostPool::import(&desc, second_fd.try_clone().unwrap(), Role::Writer).unwrap_err();
     assert!(taken.to_string().contains("has a writer"), "{taken}");
 

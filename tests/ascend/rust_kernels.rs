@@ -11,7 +11,7 @@ use avsg::device::one_request::{Compiled, StageOne, work_words};
 use avsg::device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg::device::request::summary;
 use avsg::device::tiling::Tiling;
-use avsg_sim::{Device, Kernel, KernelFault, Session};
+use avsg_sim::{ClosureDevice, ClosureKernel, KernelFault, Session};
 
 type KernelResult = Result<(), KernelFault>;
 
@@ -24,7 +24,7 @@ const FRESH: [Arg; 2] = [Arg::Fresh0, Arg::Fresh1];
 
 /// A launch of a kernel.
 struct Launch<'a> {
-    device: &'a Device<'a>,
+    device: &'a ClosureDevice<'a>,
     kernel: KernelName,
     p: Params,
     t: Tiling,
@@ -212,7 +212,7 @@ fn block_offset(n: u64, stride: i32, shift: i32, gap: i32) -> u64 {
 }
 
 /// Returns the last argument of a launch.
-pub fn tiling(device: &Device<'_>) -> Result<Tiling, KernelFault> {
+pub fn tiling(device: &ClosureDevice<'_>) -> Result<Tiling, KernelFault> {
     let at = device.slice(device.args[device.args.len() - 1], size_of::<Tiling>())?;
     // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
     Ok(unsafe { at.cast::<Tiling>().read_unaligned() })
@@ -221,7 +221,7 @@ pub fn tiling(device: &Device<'_>) -> Result<Tiling, KernelFault> {
 /// Installs the five kernels of a geometry in a session.
 pub fn install(session: &Session, p: Params) {
     for kernel in KernelName::ALL {
-        let run = move |device: &Device<'_>| {
+        let run = move |device: &ClosureDevice<'_>| {
             let launch = Launch { device, kernel, p, t: tiling(device)? };
             match kernel {
                 KernelName::Plan => launch.plan(),
@@ -232,6 +232,6 @@ pub fn install(session: &Session, p: Params) {
             }
         };
         let name = kernel.entry().to_str().expect("ASCII");
-        session.kernel(name, Kernel::new(kernel == KernelName::Step, run));
+        session.kernel(name, ClosureKernel::new(kernel == KernelName::Step, run));
     }
 }

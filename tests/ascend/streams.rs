@@ -8,7 +8,7 @@ use avsg::ascend::acl::{Context, DeviceMemory, Stream};
 use avsg::ascend::simulated;
 use avsg::device::kernels::KernelName;
 use avsg::engine::Config;
-use avsg_sim::{Kernel, Options, Session, entries, sys};
+use avsg_sim::{ClosureKernel, Options, Session, entries, sys};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use rustix::mm::{Advice, madvise};
@@ -101,11 +101,11 @@ fn record_launches(session: &Session) -> Launches {
     let launches = Launches::default();
     for kernel in KernelName::ALL {
         let (name, launches) = (kernel.entry().to_str().unwrap(), Arc::clone(&launches));
-        let body = move |device: &avsg_sim::Device<'_>| {
+        let body = move |device: &avsg_sim::ClosureDevice<'_>| {
             launches.lock().unwrap().push((name, device.blocks, tiling(device)?.copy_cores));
             Ok(())
         };
-        session.kernel(name, Kernel::new(kernel == KernelName::Step, body));
+        session.kernel(name, ClosureKernel::new(kernel == KernelName::Step, body));
     }
     launches
 }

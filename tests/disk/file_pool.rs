@@ -1,6 +1,7 @@
 //! An engine over a pool in a file gives what one over a pool in memory gives, and a failing disk makes no
 //! slot wrong. Tests of the engine run it over a disk with faults.
 
+mod begun;
 mod engines;
 mod faults;
 mod lost;

@@ -49,7 +49,7 @@ typedef enum avsg_status {
   AVSG_NULL = 2,  ///< A pointer that must not be NULL is NULL.
   AVSG_HANDLE = 3,  ///< A handle was destroyed, never created, or is of another kind.
   AVSG_SIZE = 4,  ///< The `size` of a struct is wrong, or a field that this library lacks is not 0.
-  AVSG_BUSY = 5,  ///< Another thread's call uses the handle. Call again when it has returned.
+  AVSG_BUSY = 5,  ///< Another call uses the handle, or all transfers are under way. Call again later.
   AVSG_UNSUPPORTED = 6,  ///< The library or the device lacks the requested feature.
   AVSG_NO_MEMORY = 7,  ///< The machine or an allocator cannot give that much memory.
   AVSG_OS = 8,  ///< A call of the operating system failed.
@@ -103,9 +103,9 @@ typedef struct avsg_engine_config {
   const uint32_t *layer_indexer;  ///< The indexer of each layer, from 0; NULL: one for all.
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
   uint32_t cores;  ///< Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
-  int32_t global_slots;  ///< 1: the slots of a plan are indices among those of all states (Part 3).
+  int32_t global_slots;  ///< 1: `slot` of a plan counts over all states, `miss_slot` does not (Part 3).
   int32_t slot_base;  ///< Added to such indices; 0 or more.
-  uint32_t reserved;  ///< Must be 0.
+  uint32_t under_way;  ///< The most transfers that are under way (Part 2): 1 to 64; 0: 4.
   const struct avsg_workers *workers;  ///< NULL, or the threads of "cpu" (Part 3).
   const struct avsg_ascend *ascend;  ///< NULL, or the options of an Ascend device (Part 3).
   const struct avsg_tuning *tuning;  ///< NULL, or how the engine works (Part 3).
@@ -181,7 +181,7 @@ typedef struct avsg_plan_arrays {
   /// position: (token within the request) * k + i.
   const int32_t *miss_position;
   const int32_t *miss_id;  ///< The id of each miss.
-  const int32_t *miss_slot;  ///< The slot of its state that each miss got.
+  const int32_t *miss_slot;  ///< The slot of each miss within its state, also with `global_slots`.
   const int32_t *miss_row;  ///< The pool's row of each miss, or -1 - g: the request's g-th fresh row.
   /// The misses of token t; NULL in device memory, where `summary` has them.
   const int32_t *row_misses;
@@ -241,7 +241,7 @@ avsg_status avsg_pool_destroy(avsg_pool *pool);
 /// Destroys an engine; its plans stay readable on the host. After AVSG_DEVICE the handle is invalid, too.
 avsg_status avsg_engine_destroy(avsg_engine *engine);
 
-/// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`). It waits for no call.
+/// Destroys a plan, which may have a transfer under way, or no layer (`avsg_engine_discard`). It waits for no call.
 avsg_status avsg_plan_destroy(avsg_plan *plan);
 
 /// Returns the message of the last failure on the calling thread, or an empty string before the first one.
@@ -250,7 +250,7 @@ const char *avsg_last_error(void);
 
 // ---- Part 2: streams, steps, states and descriptions ------------------------------------------------
 
-// Streams. A function of a step (avsg_engine_step, _plan, _transfer and _append) takes a stream:
+// Streams. A function of a step (avsg_engine_step, _plan, _transfer, _begin and _append) takes a stream:
 // - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be read on
 //   the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device copies the
 //   arrays, and allocates when a batch is larger than every earlier one.
@@ -275,6 +275,30 @@ const char *avsg_last_error(void);
 /// planned: go on as after such an `avsg_engine_transfer`.
 avsg_status avsg_engine_step(avsg_engine *engine, const avsg_batch *batch, avsg_plan *plan,
     size_t layer, const avsg_fresh *fresh, void *stream);
+
+/// Begins an `avsg_engine_transfer`, with its arguments, and returns while the rows are read from a file or copied.
+/// In a stream it is that call. Fresh rows are copied before it returns, and all others, too, by an engine with one
+/// thread or an executor, and if they are so few that waking a thread takes longer. Over a file the kernel reads
+/// meanwhile, and the wait copies; without io_uring the workers do both, without a limit of time.
+///
+/// Until `avsg_engine_wait` has succeeded, the slots of the plan's misses are not read in these layers. A plan, a load,
+/// a fork and another transfer of its states for its indexer are AVSG_INVALID. All arrays of the plan and the slots
+/// of its hits may be read, and everything else may be called, also for other plans. AVSG_BUSY if as many
+/// transfers are under way as `under_way` of the engine says. A discard of the plan, a plan of another batch into
+/// it, and the destruction of its engine end the transfer first, at most after the time limit of a file; so does the
+/// engine's next call after the destruction of the plan. Memory that the kernel still writes to then stays allocated.
+avsg_status avsg_engine_begin(avsg_engine *engine, avsg_plan *plan, const size_t *layers, size_t count,
+    const avsg_fresh *fresh, void *stream);
+
+/// Waits for the transfer of a plan that is under way, takes part in it, and returns what `avsg_engine_transfer`
+/// would have. After any status it is no longer under way. AVSG_INVALID if none is, or if the plan was made in a
+/// stream: use an event of your stream.
+avsg_status avsg_engine_wait(avsg_engine *engine, avsg_plan *plan);
+
+/// Asks, without waiting, about a transfer that is under way: `done` receives 1 if `avsg_engine_wait` has nothing to
+/// wait for that was begun, else 0. More records of a file than fit the memory for them are begun by that call. An
+/// Ascend device is not asked: 1. AVSG_INVALID as for `avsg_engine_wait`.
+avsg_status avsg_engine_test(avsg_engine *engine, avsg_plan *plan, int32_t *done);
 
 /// Status bits of a request. The ids that set them were treated as padding.
 typedef enum avsg_request_status {
@@ -448,7 +472,7 @@ typedef struct avsg_engine_info {
   size_t buffer_bytes;  ///< Bytes of the device buffer.
   /// Threads that run a launch on "cpu", the caller's included; 0 on an Ascend device.
   uint32_t threads;
-  uint32_t reserved;  ///< Always 0.
+  uint32_t under_way;  ///< The most transfers that are under way at once.
   size_t indexers;  ///< Indexers: the tables of each state.
 } avsg_engine_info;
 
@@ -509,7 +533,8 @@ typedef struct avsg_memory {
   /// queue of writes and what it notes of each row.
   size_t pool;
   size_t buffer;  ///< The device buffer: S rows for each state and layer; 0 in memory of the caller.
-  /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce buffer.
+  /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce
+  /// buffer for each transfer that may be under way.
   size_t tables;
   /// AVSG_MEMORY_HOST of `avsg_engine_create`: on "cpu" `buffer` and `tables`; on an Ascend device a
   /// copy of one table.
@@ -675,9 +700,10 @@ typedef struct avsg_pool_layout {
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `state_blocks`. With `global_slots`, a plan's slots are n, or with `state_blocks` the
+/// rows of the pool or `state_blocks`. With `global_slots`, `slot` of a plan has n, or with `state_blocks` the
 /// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
-/// buffer); miss lists have slots of their state.
+/// buffer). `miss_slot` always has s, from 0 to S - 1, because Stage Two reads it: with f = cu_q[r] * k the slot of
+/// miss j of request r is slot[f + miss_position[f + j]] as `slot` numbers it, and miss_slot[f + j] in its state.
 typedef struct avsg_caller_buffer {
   size_t size;  ///< sizeof(avsg_caller_buffer).
   void *const *bases;  ///< bases[layer * segments + segment] is the address of index 0.
@@ -889,6 +915,10 @@ avsg_status avsg_pool_export(const avsg_pool *pool, uint8_t *desc, size_t desc_b
 /// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
 /// close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
 /// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
+///
+/// In this way the ranks of a node share one pool: one of them appends, and each registers the pool with its own
+/// device. All ranks pass the fresh rows that they have to their steps. A reader's step finds an appended row if it
+/// comes after the append, for example behind a collective of all ranks.
 avsg_status avsg_pool_import(const uint8_t *desc, size_t desc_bytes, int32_t fd, int32_t as_role,
     avsg_pool **pool);
 

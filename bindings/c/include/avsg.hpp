@@ -314,6 +314,10 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
     // `fresh` has the fresh rows of each layer; it is empty if no miss is a fresh row.
     void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr);
+    // Starts a transfer, which `wait` ends. `test` tells whether that has nothing to wait for.
+    void begin(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr);
+    void wait(Plan &plan);
+    bool test(Plan &plan);
     void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
     // `fresh` has the fresh rows of each layer.
     void append(const avsg_batch &batch, Span<const std::size_t> layers, Span<const avsg_fresh> fresh,
@@ -385,6 +389,17 @@ inline void Engine::transfer(Plan &plan, Span<const std::size_t> layers, Span<co
     if (!fresh.empty()) detail::check_lists("transfer", layers.size(), fresh.size());
     check(avsg_engine_transfer(get(), plan.get(), layers.data(), layers.size(),
                                fresh.empty() ? nullptr : fresh.data(), stream));
+}
+inline void Engine::begin(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream) {
+    if (!fresh.empty()) detail::check_lists("begin", layers.size(), fresh.size());
+    check(avsg_engine_begin(get(), plan.get(), layers.data(), layers.size(), fresh.empty() ? nullptr : fresh.data(),
+                            stream));
+}
+inline void Engine::wait(Plan &plan) { check(avsg_engine_wait(get(), plan.get())); }
+inline bool Engine::test(Plan &plan) {
+    std::int32_t done = 0;
+    check(avsg_engine_test(get(), plan.get(), &done));
+    return done == 1;
 }
 inline void Engine::step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh,
                          void *stream) {

@@ -8,7 +8,7 @@ use crate::ascend::{AscendDevice, ascend_device, avsg_ascend};
 use crate::layout::{avsg_caller_buffer, caller_buffer};
 use crate::pool::{Pool, avsg_pool, indexers};
 use crate::status::avsg_status::AVSG_INVALID;
-use crate::status::{Failure, Result, avsg_status, check_reserved, choice, enter};
+use crate::status::{Failure, Result, avsg_status, choice, enter};
 use crate::workers::{avsg_tuning, avsg_workers};
 use crate::{handle, sized};
 use avsg::ascend::AscendOptions;
@@ -43,12 +43,12 @@ pub struct avsg_engine_config {
     pub layer_indexers: usize,
     /// Cores, 1 to 1024; 0: one for each thread of `workers`, or all.
     pub cores: u32,
-    /// 1: the slots of a plan are indices among those of all states (Part 3).
+    /// 1: `slot` of a plan counts over all states, `miss_slot` does not (Part 3).
     pub global_slots: i32,
     /// Added to such indices; 0 or more.
     pub slot_base: i32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// The most transfers that are under way (Part 2): 1 to 64; 0: 4.
+    pub under_way: u32,
     /// NULL, or the threads of "cpu" (Part 3).
     pub workers: *const avsg_workers,
     /// NULL, or the options of an Ascend device (Part 3).
@@ -118,7 +118,6 @@ pub(crate) unsafe fn engine_config(
     let config = contract!(sized::read(config))?;
     let tuning = contract!(sized::read_or_defaults(config.tuning))?;
     let device = contract!(device(&config, tuning.one_launch()?))?;
-    check_reserved(config.reserved)?;
     let cores = match (config.cores, &device) {
         (0, Device::Cpu(Some(workers))) => workers.threads(),
         (0, Device::Cpu(None)) => allowed_cpu_count(),
@@ -138,6 +137,7 @@ pub(crate) unsafe fn engine_config(
         indexers: contract!(indexers(config.layer_indexer, config.layer_indexers, layers))?,
         buffer: contract!(caller_buffer(config.buffer, layers, format))?,
         slot_base,
+        under_way: config.under_way as usize,
         allocator: contract!(allocator(config.allocator))?,
     };
     Ok((own, device))

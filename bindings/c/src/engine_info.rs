@@ -55,8 +55,8 @@ pub struct avsg_engine_info {
     pub buffer_bytes: usize,
     /// Threads that run a launch on "cpu", the caller's included; 0 on an Ascend device.
     pub threads: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// The most transfers that are under way at once.
+    pub under_way: u32,
     /// Indexers: the tables of each state.
     pub indexers: usize,
 }
@@ -85,7 +85,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         layers: engine.pool().layers(),
         buffer_bytes: engine.buffer().bytes(),
         threads: engine.threads().unwrap_or(0) as u32,
-        reserved: 0,
+        under_way: engine.config().transfers() as u32,
         indexers: indexers.count(),
     }
 }

@@ -132,9 +132,10 @@ pub(crate) unsafe fn in_layout(
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
 /// serves one engine, and is written by it only. Slots may lie between those of other layers or states
 /// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
-/// rows of the pool or `state_blocks`. With `global_slots`, a plan's slots are n, or with `state_blocks` the
+/// rows of the pool or `state_blocks`. With `global_slots`, `slot` of a plan has n, or with `state_blocks` the
 /// place of the slot in the buffer, plus slot_base (-1 if the device found the block outside of the
-/// buffer); miss lists have slots of their state.
+/// buffer). `miss_slot` always has s, from 0 to S - 1, because Stage Two reads it: with f = cu_q[r] * k the slot of
+/// miss j of request r is slot[f + miss_position[f + j]] as `slot` numbers it, and miss_slot[f + j] in its state.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_caller_buffer {

@@ -14,7 +14,6 @@ mod sized;
 
 mod allocator;
 mod ascend;
-mod batch;
 mod buffer;
 mod c_text;
 mod engine;
@@ -34,11 +33,12 @@ mod sizes;
 mod state;
 mod status;
 mod step;
+mod under_way;
 mod version;
 mod workers;
 
 pub use {
-    allocator::*, ascend::*, batch::*, buffer::*, engine::*, engine_info::*, layout::*, log::*,
-    plan::*, pool::*, pool_info::*, segments::*, session::*, share::*, sizes::*, state::*,
-    status::*, step::*, version::*, workers::*,
+    allocator::*, ascend::*, buffer::*, engine::*, engine_info::*, layout::*, log::*, plan::*,
+    pool::*, pool_info::*, segments::*, session::*, share::*, sizes::*, state::*, status::*,
+    step::*, under_way::*, version::*, workers::*,
 };

@@ -39,7 +39,7 @@ pub(crate) fn check_readable(queued: bool) -> Result<()> {
     Err(Failure::new(AVSG_UNSUPPORTED, text.into()))
 }
 
-/// Destroys a plan, which may hold a batch that no layer has (`avsg_engine_discard`). It waits for no call.
+/// Destroys a plan, which may have a transfer under way, or no layer (`avsg_engine_discard`). It waits for no call.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_plan_destroy(plan: *mut avsg_plan) -> avsg_status {
     enter(|| handle::destroy::<Plan>(plan))
@@ -68,7 +68,7 @@ pub struct avsg_plan_arrays {
     pub miss_position: *const i32,
     /// The id of each miss.
     pub miss_id: *const i32,
-    /// The slot of its state that each miss got.
+    /// The slot of each miss within its state, also with `global_slots`.
     pub miss_slot: *const i32,
     /// The pool's row of each miss, or -1 - g: the request's g-th fresh row.
     pub miss_row: *const i32,

@@ -57,6 +57,10 @@ fn check_desc_bytes(fits: bool, bytes: usize) -> Result<()> {
 /// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
 /// close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
 /// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
+///
+/// In this way the ranks of a node share one pool: one of them appends, and each registers the pool with its own
+/// device. All ranks pass the fresh rows that they have to their steps. A reader's step finds an appended row if it
+/// comes after the append, for example behind a collective of all ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_import(
     desc: *const u8,

@@ -38,7 +38,8 @@ pub struct avsg_memory {
     pub pool: usize,
     /// The device buffer: S rows for each state and layer; 0 in memory of the caller.
     pub buffer: usize,
-    /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce buffer.
+    /// The tables of all indexers and, on "cpu", the cores' working memory and, with a file, a bounce
+    /// buffer for each transfer that may be under way.
     pub tables: usize,
     /// AVSG_MEMORY_HOST of `avsg_engine_create`: on "cpu" `buffer` and `tables`; on an Ascend device a
     /// copy of one table.

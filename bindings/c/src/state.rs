@@ -1,11 +1,11 @@
 //! Changes of a state between steps.
 
-use crate::batch::avsg_i32s;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;
 use crate::sized;
 use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
+use crate::step::avsg_i32s;
 use avsg::device::params::ID_LIMIT;
 use avsg::engine::{Engine, Load};
 use avsg::plan::Plan;

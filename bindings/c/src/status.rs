@@ -25,7 +25,7 @@ pub enum avsg_status {
     AVSG_HANDLE = 3,
     /// The `size` of a struct is wrong, or a field that this library lacks is not 0.
     AVSG_SIZE = 4,
-    /// Another thread's call uses the handle. Call again when it has returned.
+    /// Another call uses the handle, or all transfers are under way. Call again later.
     AVSG_BUSY = 5,
     /// The library or the device lacks the requested feature.
     AVSG_UNSUPPORTED = 6,
@@ -104,6 +104,7 @@ impl From<Error> for Failure {
             Error::Invalid { .. } => AVSG_INVALID,
             Error::Os { .. } => AVSG_OS,
             Error::Memory { .. } | Error::OutOfMemory { .. } => AVSG_NO_MEMORY,
+            Error::Busy { .. } => AVSG_BUSY,
             Error::Forked { .. } => AVSG_FORKED,
             Error::LostRows { .. } => AVSG_LOST_ROWS,
             Error::Acl { .. } | Error::Device { .. } => AVSG_DEVICE,

@@ -1,19 +1,216 @@
-//! Both stages of a decode step in one call.
+//! The calls of a decode step, and the batch and the fresh rows that they take.
 
 use std::ffi::c_void;
 
-use crate::batch::{
-    AVSG_MAX_LIST_SEGMENTS, avsg_batch, avsg_fresh, batch_of, device_array, with_device_rows,
-    with_host_rows,
-};
 use crate::engine::avsg_engine;
 use crate::plan::{avsg_plan, check_readable};
-use crate::status::avsg_status::{AVSG_NULL, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::segments::AVSG_MAX_SEGMENTS;
+use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE, AVSG_UNSUPPORTED};
+use crate::status::{Failure, Result, avsg_status, ensure, enter};
 use crate::{handle, sized};
-use avsg::engine::{Batch, DeviceFresh, Engine, Fresh, RawStream};
+use avsg::engine::{
+    Batch, BatchOf, DeviceArray, DeviceFresh, DeviceRows, Engine, Fresh, RawStream,
+};
 use avsg::plan::Plan;
 use avsg::rows::MAX_SEGMENTS;
+
+/// An array of int32_t, whose length is checked.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_i32s {
+    /// The first element.
+    pub data: *const i32,
+    /// The number of elements.
+    pub len: usize,
+}
+
+/// The batch of one decode step. An array has an element per request unless its comment says otherwise.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_batch {
+    /// sizeof(avsg_batch).
+    pub size: usize,
+    /// The ids of token t from t * ids_stride on; negative: padding. A repeated id may take a slot and a copy more.
+    pub ids: avsg_i32s,
+    /// Elements from one token of `ids` to the next.
+    pub ids_stride: usize,
+    /// Ids per token: 1 to the engine's K.
+    pub k: usize,
+    /// The first token of each request, from 0, at most N_q apart (in an append: any), then the number of tokens.
+    pub cu_q: avsg_i32s,
+    /// A distinct state of each request; -1: a padded request, without slots.
+    pub state: avsg_i32s,
+    /// A plan empties a table whose last plan had another one. Take a number that the state has not had: a
+    /// table without a plan in between still has the slots of an earlier number.
+    pub generation: avsg_i32s,
+    /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
+    /// and the rows of those ids are fresh rows. -1: neither.
+    pub stable_len: avsg_i32s,
+    /// Tokens of the sequence with those of this step, at most 16777216.
+    pub seq_len: avsg_i32s,
+    /// The pool's blocks of each request; empty if `page` is 0.
+    pub block_table: avsg_i32s,
+    /// Elements from one request of `block_table` to the next.
+    pub block_stride: usize,
+    /// The indexer that selected the ids.
+    pub indexer: usize,
+    /// In a stream, the most rows of an append; 0: one per token of `ids`, or N_q per request.
+    pub append_rows: usize,
+}
+
+/// The fresh rows of a step: that of token t of the batch is at t * segment_stride in each segment.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_fresh {
+    /// sizeof(avsg_fresh).
+    pub size: usize,
+    /// Segments of a row.
+    pub segments: usize,
+    /// The row of token 0 in each segment.
+    pub data: [*const c_void; AVSG_MAX_SEGMENTS],
+    /// Bytes there: (most tokens - 1) * stride + segment_bytes.
+    pub bytes: [usize; AVSG_MAX_SEGMENTS],
+}
+
+/// Returns the arrays of a batch, each as `array` reads it.
+fn batch_of<A>(
+    batch: &avsg_batch,
+    array: impl Fn(&str, avsg_i32s) -> Result<A>,
+) -> Result<BatchOf<A>> {
+    Ok(BatchOf {
+        ids: array("ids", batch.ids)?,
+        ids_stride: batch.ids_stride,
+        k: batch.k,
+        cu_q: array("cu_q", batch.cu_q)?,
+        state: array("state", batch.state)?,
+        generation: array("generation", batch.generation)?,
+        stable_len: array("stable_len", batch.stable_len)?,
+        seq_len: array("seq_len", batch.seq_len)?,
+        block_table: array("block_table", batch.block_table)?,
+        block_stride: batch.block_stride,
+        indexer: batch.indexer,
+    })
+}
+
+/// Returns the address and length of an array in device memory.
+fn device_array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
+    check_device_memory(what, array.data, array.len)?;
+    Ok(DeviceArray { address: array.data.addr() as u64, len: array.len })
+}
+
+fn check_device_memory<T>(what: &str, at: *const T, len: usize) -> Result<()> {
+    if len > 0 && at.is_null() { Err(sized::null_error(what)) } else { Ok(()) }
+}
+
+/// A segment of fresh rows: its address and its bytes.
+type RawSegment = (*const c_void, usize);
+
+/// Reads the `size` of a struct of fresh rows, and where they are.
+///
+/// # Safety
+/// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
+unsafe fn read_fresh(
+    fresh: *const avsg_fresh,
+) -> Result<(usize, heapless::Vec<RawSegment, MAX_SEGMENTS>)> {
+    let fresh = contract!(sized::read(fresh))?;
+    let n = fresh.segments;
+    ensure!(
+        (1..=MAX_SEGMENTS).contains(&n),
+        "avsg_fresh.segments is {n}, but a row has 1 to {MAX_SEGMENTS}; pass the pool's segments"
+    );
+    Ok((fresh.size, fresh.data.into_iter().zip(fresh.bytes).take(n).collect()))
+}
+
+/// Returns a segment of fresh rows in device memory.
+fn device_rows((data, bytes): RawSegment) -> Result<DeviceRows> {
+    check_device_memory("fresh data", data, bytes)?;
+    Ok(DeviceRows { address: data.addr() as u64, bytes })
+}
+
+/// The most segments that the fresh rows of a call have in all its layers: 256 layers of one segment, or 64
+/// of 4.
+pub const AVSG_MAX_LIST_SEGMENTS: usize = 256;
+
+/// Reads the fresh rows of `count` layers, of which `convert` makes those of one segment, and returns whether `list`
+/// has them: it may be NULL. The result is in `all`, because a thread may have a small stack.
+///
+/// # Safety
+/// `list` is NULL or an array of `count` structs, each of which is valid for reads of the number of bytes in
+/// its `size`.
+unsafe fn read_list<T, const MOST: usize>(
+    list: *const avsg_fresh,
+    count: usize,
+    convert: impl Fn(RawSegment) -> Result<T>,
+    all: &mut heapless::Vec<T, MOST>,
+) -> Result<bool> {
+    if list.is_null() || count == 0 {
+        return Ok(count == 0);
+    }
+    let (size, first) = contract!(read_fresh(list))?;
+    let segments = first.len();
+    if count > MOST / segments {
+        return Failure::refuse(format!(
+            "count is {count}, but fresh rows of {segments} segments are taken for {} layers; pass the other \
+             layers in another call",
+            MOST / segments
+        ));
+    }
+    for index in 0..count {
+        // The caller's version of the struct may have more bytes than this one.
+        let (own, fresh) = contract!(read_fresh(list.byte_add(index * size)))?;
+        if own != size {
+            let text = format!(
+                "fresh[{index}].size is {own}, but fresh[0].size is {size}; set both to sizeof(avsg_fresh)"
+            );
+            return Err(Failure::new(AVSG_SIZE, text));
+        }
+        if fresh.len() != segments {
+            let own = fresh.len();
+            return Failure::refuse(format!(
+                "fresh[{index}] has {own} segments, but fresh[0] has {segments}; pass those of the pool"
+            ));
+        }
+        for segment in fresh {
+            // This cannot fail: `count` is at most what fits.
+            let _ = all.push(convert(segment)?);
+        }
+    }
+    Ok(true)
+}
+
+/// Runs `run` with the fresh rows of `count` layers in host memory: the segments of the first layer, then those
+/// of the second, and so on; None if `list` is NULL.
+///
+/// # Safety
+/// As for [`read_list`]; during the call each segment is NULL or valid for reads of its bytes, and not
+/// written.
+unsafe fn with_host_rows<const MOST: usize>(
+    list: *const avsg_fresh,
+    count: usize,
+    run: impl FnOnce(Option<&Fresh<'_>>) -> Result<()>,
+) -> Result<()> {
+    let mut all = heapless::Vec::<_, MOST>::new();
+    let rows =
+        |(data, bytes): RawSegment| contract!(sized::array("fresh data", data.cast(), bytes));
+    let given = contract!(read_list(list, count, rows, &mut all))?;
+    run(given.then_some(Fresh { segments: &all }).as_ref())
+}
+
+/// Runs `run` as [`with_host_rows`] does, with fresh rows in device memory. It is not inlined, because the stack
+/// of its caller has a list of its own.
+///
+/// # Safety
+/// As for [`read_list`].
+#[inline(never)]
+unsafe fn with_device_rows<const MOST: usize>(
+    list: *const avsg_fresh,
+    count: usize,
+    run: impl FnOnce(Option<&DeviceFresh<'_>>) -> Result<()>,
+) -> Result<()> {
+    let mut all = heapless::Vec::<_, MOST>::new();
+    let given = contract!(read_list(list, count, device_rows, &mut all))?;
+    run(given.then_some(DeviceFresh { segments: &all }).as_ref())
+}
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
 /// call, `fresh` may be NULL if every `stable_len` is -1. After AVSG_OS and AVSG_LOST_ROWS the batch is
@@ -86,6 +283,23 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     fresh: *const avsg_fresh,
     stream: *mut c_void,
 ) -> avsg_status {
+    contract!(transfer(engine, plan, (layers, count, fresh), stream, Engine::transfer_layers))
+}
+
+/// What a transfer over host arrays does with its engine, its plan, its layers and their fresh rows.
+type Transfer = fn(&mut Engine, &mut Plan, &[usize], Option<&Fresh<'_>>) -> avsg::Result<()>;
+
+/// Makes or begins a transfer.
+///
+/// # Safety
+/// As for [`avsg_engine_transfer`].
+pub(crate) unsafe fn transfer(
+    engine: *mut avsg_engine,
+    plan: *mut avsg_plan,
+    (layers, count, fresh): (*const usize, usize, *const avsg_fresh),
+    stream: *mut c_void,
+    on_host: Transfer,
+) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
@@ -98,7 +312,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
             return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
         }
         check_readable(plan.is_queued())?;
-        let run = |fresh: Option<&Fresh<'_>>| Ok(engine.transfer_layers(&mut plan, layers, fresh)?);
+        let run = |fresh: Option<&Fresh<'_>>| Ok(on_host(&mut engine, &mut plan, layers, fresh)?);
         contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })
 }
@@ -169,3 +383,6 @@ pub(crate) unsafe fn caller_stream(
 pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
     batch_of(batch, |what, array| contract!(sized::array(what, array.data, array.len)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -145,6 +145,44 @@ def test_slots_may_count_over_all_states():
     assert (made.engine.buffer().reshape(-1, 48)[slots[:12] - 1000] == made.rows[0, 500:512]).all()
 
 
+def test_slots_may_be_in_arrays_of_the_caller():
+    pool, random = avsg.Pool(2, 256, (32, 8)), np.random.default_rng(2)
+    rows = [[random.integers(0, 256, (256, width), np.uint8) for width in (32, 8)] for _ in range(2)]
+    for layer, segments in enumerate(rows):
+        pool.write(layer, 0, *segments)
+    buffers = [np.zeros((2, 64, width // 2), np.float16) for _ in range(2) for width in (32, 8)]
+    engine, batch = avsg.Engine(pool, k=16, slots=64, states=2, buffers=buffers), avsg.Batch.zeros(1, 16)
+    plan, batch.state[0], batch.seq_len[0], batch.ids[0] = engine.new_plan(), 1, 256, np.arange(100, 116)
+    engine.step(batch, plan, 1)
+    for array, written in zip(buffers[2:], rows[1]):
+        assert (array[1, plan.slots[0]].view(np.uint8) == written[100:116]).all()
+    assert not any(array.any() for array in buffers[:2])
+    for wrong, sentence in [
+        (buffers[:3], "3 buffers were passed, but the pool has 2 layers of 2 segments"),
+        ([*buffers[:3], buffers[3][:1]], r"buffers\[3\] has the shape \[1, 64, 4\] of float16, but needs 1024 "),
+    ]:
+        with pytest.raises(avsg.InvalidError, match=sentence):
+            avsg.Engine(pool, k=16, slots=64, states=2, buffers=wrong)
+    with pytest.raises(avsg.InvalidError, match=r"buffers\[0\] is in host memory, but the engine is not"):
+        avsg.Engine(pool, k=16, slots=64, states=2, buffers=buffers, device="ascend")
+
+
+def test_the_misses_of_three_states_have_the_slots_that_the_plan_returns():
+    made = make_deployment(states=3, global_slots=1, slot_base=1000)
+    batch, plan = avsg.Batch.zeros(3, 16), made.engine.new_plan(3, 3)
+    batch.state[:], batch.ids[:], batch.seq_len[:] = [2, 0, 1], np.arange(48).reshape(3, 16), 512
+    made.engine.step(batch, plan)
+    batch.ids[:, :8] += 100
+    made.engine.step(batch, plan)
+    of_state, rows = plan.view("miss_slot").numpy().reshape(3, 16), made.engine.buffer()
+    for index, state in enumerate(batch.state):
+        found = plan.request(index)
+        wanted = made.rows[0, found.miss_id]
+        assert len(found.miss_id) == 8 and (found.miss_slot == found.slot[0, :8]).all()
+        assert (rows.reshape(-1, 48)[found.miss_slot - 1000] == wanted).all()
+        assert (rows[state, of_state[index, :8]] == wanted).all()
+
+
 def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
     pool = avsg.Pool(1, 256, 48)
     engine = avsg.Engine(pool, k=16, slots=64, states=2, cores=1)

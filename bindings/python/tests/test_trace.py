@@ -169,6 +169,15 @@ def test_the_documented_lines_for_vllm_record_each_step_that_another_follows(tmp
 
 
 @pytest.mark.thorough
+def test_the_lines_of_the_readme_record_a_model_of_transformers(tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.chdir(tmp_path)
+    exec((ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0], {})
+    with np.load("ids.npz") as file:
+        assert file["ids"].shape[1:] == (3, 1, 1, 64) and file["stable"][:2].tolist() == [[512], [513]]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["DeepseekV32", "GlmMoeDsa"])
 def test_a_random_model_of_transformers_is_recorded_as_its_topk_selected(name, tmp_path, monkeypatch):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")

@@ -5,7 +5,7 @@
 
 use core::mem::{offset_of, size_of};
 
-use super::share::{share_len, sharers};
+use super::sharers::{share_len, sharers};
 use crate::table::params::Params;
 
 /// The largest number of segments of a row that a device kernel supports.
@@ -33,15 +33,15 @@ pub struct Field {
 }
 
 /// A type of a field: one or more signed words.
-trait Words {
+trait FieldType {
     const ARRAY: usize;
 }
 
-impl Words for i32 {
+impl FieldType for i32 {
     const ARRAY: usize = 0;
 }
 
-impl Words for [i32; MAX_SEGMENTS] {
+impl FieldType for [i32; MAX_SEGMENTS] {
     const ARRAY: usize = MAX_SEGMENTS;
 }
 
@@ -60,7 +60,7 @@ macro_rules! tiling {
                 name: stringify!($name),
                 doc: $doc,
                 offset: offset_of!(Tiling, $name),
-                array: <$type as Words>::ARRAY,
+                array: <$type as FieldType>::ARRAY,
             },)*];
 
             /// Returns the struct as the words that a kernel reads.

@@ -106,7 +106,7 @@ pub struct MissList<A, S> {
 }
 
 /// This core's share of the first token, `len` lanes from lane `at` on, if several cores probe it:
-/// see [`crate::share`].
+/// see [`crate::sharers`].
 #[expect(missing_docs, reason = "the comment of the struct says it")]
 pub struct Share<S> {
     /// 1 if several cores probe the first token, else 0.

@@ -11,7 +11,7 @@ mod paper_oracle;
 mod register_ops;
 mod rules;
 mod sequences;
-#[path = "../../../tests/kit/src/splitmix.rs"]
+#[path = "../../../program/measure/src/splitmix.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod splitmix;
 mod structured;

@@ -14,8 +14,7 @@ use avsg::geometry;
 use avsg_cli::baseline::order::Order;
 use avsg_cli::baseline::residents::Residents;
 use avsg_cli::baseline::{
-    Belady, ExactLru, LRU, MatcherPolicy, OPTIMUM, Policy, PreviousStep, count_hits,
-    count_operator_hits,
+    Belady, ExactLru, LRU, OPTIMUM, Policy, PreviousStep, count_hits, count_operator_hits,
 };
 use avsg_cli::trace::{Trace, name_of};
 use clap::Args;
@@ -85,7 +84,7 @@ pub fn compute(trace: &Trace) -> Result<Vec<Rates>> {
 /// Returns the policies, each with a buffer of `slots` rows; the last one is the optimum.
 fn policies(trace: &Trace, slots: usize) -> Result<Vec<(&'static str, Box<dyn Policy>)>> {
     Ok(vec![
-        ("previous step, K slots", Box::new(MatcherPolicy::new(PreviousStep::new(trace.k)?))),
+        ("previous step, K slots", Box::new(PreviousStep::new(trace.k)?)),
         ("set FIFO, 16 ways", Box::new(SetFifo::new(slots))),
         ("CLOCK", Box::new(SecondChance::clock(slots))),
         ("SIEVE", Box::new(SecondChance::sieve(slots))),

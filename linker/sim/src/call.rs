@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 
-use crate::fault::{Failure, Outcome};
-use crate::machine::{Machine, with_machine};
+use crate::fault::{CallFailure, Outcome};
+use crate::machine::{Runtime, with_machine};
 use crate::{schedule, sys};
 
 thread_local! {
@@ -14,7 +14,7 @@ thread_local! {
 
 /// Runs a call of the runtime: counts it, injects a fault if one is due, and keeps the message of a
 /// failure for this thread.
-pub(crate) fn call(name: &'static str, body: impl FnOnce(&mut Machine) -> Outcome) -> c_int {
+pub(crate) fn call(name: &'static str, body: impl FnOnce(&mut Runtime) -> Outcome) -> c_int {
     forget_message();
     let done = with_machine(|machine| {
         machine.faults.on_call(name)?;
@@ -25,7 +25,7 @@ pub(crate) fn call(name: &'static str, body: impl FnOnce(&mut Machine) -> Outcom
     });
     match done {
         Ok(()) => sys::ACL_SUCCESS,
-        Err(Failure { code, text }) => {
+        Err(CallFailure { code, text }) => {
             // As in the runtime, the first line of the message has the code and the text follows.
             let text = format!("E{code}: {name}\n        {text}");
             MESSAGE.set(CString::new(text.replace('\0', " ")).ok());

@@ -3,12 +3,12 @@
 use std::thread;
 
 use crate::fault::{Outcome, fail};
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::sys;
 use crate::task::Task;
 
 /// Appends a task to a stream, or to its capture if it is being captured.
-pub(crate) fn enqueue(machine: &mut Machine, stream: u64, task: Task) -> Outcome {
+pub(crate) fn enqueue(machine: &mut Runtime, stream: u64, task: Task) -> Outcome {
     let stream = machine.streams.get_mut(stream)?;
     match &mut stream.capture {
         Some(capture) => capture.tasks.push(task),
@@ -19,7 +19,7 @@ pub(crate) fn enqueue(machine: &mut Machine, stream: u64, task: Task) -> Outcome
 
 /// Refuses a call that waits while a capture forbids it. `stream` is the stream of the call, if it
 /// has one.
-pub(crate) fn refuse_blocking(machine: &Machine, stream: Option<u64>) -> Outcome {
+pub(crate) fn refuse_blocking(machine: &Runtime, stream: Option<u64>) -> Outcome {
     let me = thread::current().id();
     let hit = machine.streams.iter().any(|(handle, s)| {
         s.capture.as_ref().is_some_and(|capture| {

@@ -11,7 +11,7 @@ mod argument;
 mod context;
 mod event;
 mod kernel;
-mod memory;
+mod memory_calls;
 mod process;
 mod stream;
 
@@ -58,7 +58,7 @@ macro_rules! for_each_function {
                 aclrtRecordEvent(event: *mut c_void, stream: *mut c_void);
                 aclrtEventElapsedTime(ms: *mut f32, start: *mut c_void, end: *mut c_void);
             }
-            memory {
+            memory_calls {
                 aclrtMalloc(at: *mut *mut c_void, bytes: usize, policy: i32);
                 aclrtFree(at: *mut c_void);
                 aclrtMallocHost(at: *mut *mut c_void, bytes: usize);

@@ -6,17 +6,17 @@ use crate::sys;
 
 /// The failure of a call: its code, and the text for `aclGetRecentErrMsg`.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     pub code: i32,
     pub text: String,
 }
 
 /// The result of a simulated function.
-pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+pub(crate) type Outcome<T = ()> = Result<T, CallFailure>;
 
 /// Returns a failure with a code.
 pub(crate) fn fail<T>(code: i32, text: impl Into<String>) -> Outcome<T> {
-    Err(Failure { code, text: text.into() })
+    Err(CallFailure { code, text: text.into() })
 }
 
 /// Returns the failure of an invalid argument.

@@ -13,7 +13,7 @@ pub enum KernelFault {
 }
 
 /// The device as a closure kernel sees it.
-pub struct Device<'a> {
+pub struct ClosureDevice<'a> {
     /// Number of blocks of the launch.
     pub blocks: u32,
     /// Arguments of the launch: device addresses.
@@ -21,7 +21,7 @@ pub struct Device<'a> {
     regions: &'a [(u64, usize, bool)],
 }
 
-impl Device<'_> {
+impl ClosureDevice<'_> {
     /// Returns a pointer to `bytes` bytes of device memory or registered memory.
     ///
     /// # Errors
@@ -38,20 +38,20 @@ impl Device<'_> {
     }
 }
 
-type Body = dyn Fn(&Device<'_>) -> Result<(), KernelFault> + Send + Sync;
+type Body = dyn Fn(&ClosureDevice<'_>) -> Result<(), KernelFault> + Send + Sync;
 
 /// A closure kernel. One call of the closure runs all blocks.
 #[derive(Clone)]
-pub struct Kernel {
+pub struct ClosureKernel {
     body: Arc<Body>,
     pub(crate) sync_all: bool,
 }
 
-impl Kernel {
+impl ClosureKernel {
     /// Returns a kernel of a closure; `sync_all` tells whether its blocks wait for each other.
     pub fn new(
         sync_all: bool,
-        body: impl Fn(&Device<'_>) -> Result<(), KernelFault> + Send + Sync + 'static,
+        body: impl Fn(&ClosureDevice<'_>) -> Result<(), KernelFault> + Send + Sync + 'static,
     ) -> Self {
         Self { body: Arc::new(body), sync_all }
     }
@@ -64,7 +64,7 @@ impl Kernel {
         regions: &[(u64, usize, bool)],
         fault_block: Option<u32>,
     ) -> Result<(), KernelFault> {
-        let done = (self.body)(&Device { blocks, args, regions });
+        let done = (self.body)(&ClosureDevice { blocks, args, regions });
         match fault_block {
             // All blocks have run at this point, which is the worst case for the caller.
             Some(block) => Err(KernelFault::Exception(format!("injected into block {block}"))),
@@ -73,8 +73,8 @@ impl Kernel {
     }
 }
 
-impl fmt::Debug for Kernel {
+impl fmt::Debug for ClosureKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("sync_all", &self.sync_all).finish_non_exhaustive()
+        f.debug_struct("ClosureKernel").field("sync_all", &self.sync_all).finish_non_exhaustive()
     }
 }

@@ -1,22 +1,22 @@
 //! Runs a launch: the injected fault, the placeholder buffers and the code of the kernel.
 
 use crate::binary::LaunchConfig;
-use crate::fault::{Failure, LaunchFault, Outcome, fail, invalid};
+use crate::fault::{CallFailure, LaunchFault, Outcome, fail, invalid};
 use crate::kernel::KernelFault;
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::sys;
-use crate::task::Launch;
+use crate::task::QueuedLaunch;
 
 /// The end of a launch.
 pub(crate) enum End {
     Done,
-    Failed(Failure),
+    Failed(CallFailure),
     Hung,
 }
 
 /// Runs a launch to its end.
-pub(crate) fn run(machine: &mut Machine, launch: &Launch) -> End {
-    let by_name = |machine: &Machine| {
+pub(crate) fn run(machine: &mut Runtime, launch: &QueuedLaunch) -> End {
+    let by_name = |machine: &Runtime| {
         let mut faults = machine.options.kernel_faults.iter();
         faults.find(|(kernel, _)| *kernel == launch.name).map(|&(_, fault)| fault)
     };
@@ -38,15 +38,15 @@ pub(crate) fn run(machine: &mut Machine, launch: &Launch) -> End {
         Ok(Err(KernelFault::Hang(_))) => End::Hung,
         Ok(Err(KernelFault::Exception(text))) => {
             let code = sys::ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
-            End::Failed(Failure { code, text: format!("kernel {}: {text}", launch.name) })
+            End::Failed(CallFailure { code, text: format!("kernel {}: {text}", launch.name) })
         }
         Err(error) => End::Failed(error),
     }
 }
 
 fn execute(
-    machine: &mut Machine,
-    launch: &Launch,
+    machine: &mut Runtime,
+    launch: &QueuedLaunch,
     fault: Option<LaunchFault>,
 ) -> Outcome<Result<(), KernelFault>> {
     let mut args = launch.args.clone();

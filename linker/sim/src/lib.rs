@@ -15,6 +15,7 @@
 //!
 //! There is one runtime per process, like the real one; a [`Session`] has exclusive use of it.
 
+mod address_space;
 mod binary;
 mod cache;
 mod call;
@@ -26,7 +27,6 @@ mod fault;
 mod kernel;
 mod launch;
 mod machine;
-mod memory;
 mod options;
 mod registry;
 mod schedule;
@@ -47,6 +47,6 @@ pub use cache::cache_folder;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
 pub use fault::LaunchFault;
-pub use kernel::{Device, Kernel, KernelFault};
+pub use kernel::{ClosureDevice, ClosureKernel, KernelFault};
 pub use options::Options;
 pub use session::Session;

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::address_space::AddressSpace;
 use crate::binary::{Binary, Code};
 use crate::fault::{Faults, Outcome, fail, invalid};
-use crate::kernel::Kernel;
-use crate::memory::Memory;
+use crate::kernel::ClosureKernel;
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::stream::{Context, Event, Stream};
@@ -33,7 +33,7 @@ pub(crate) struct ArgList {
     pub finished: bool,
 }
 
-pub(crate) struct Machine {
+pub(crate) struct Runtime {
     /// Number of the session, so that a current context of an earlier session is invalid.
     pub epoch: u64,
     pub options: Options,
@@ -42,7 +42,7 @@ pub(crate) struct Machine {
     pub tasks: u32,
     pub initialised: bool,
     pub faults: Faults,
-    pub memory: Memory,
+    pub memory: AddressSpace,
     /// Number of sets of each device, and its shared context.
     pub set: BTreeMap<u32, (u32, u64)>,
     pub contexts: Registry<Context>,
@@ -52,13 +52,13 @@ pub(crate) struct Machine {
     pub functions: Registry<Function>,
     pub args: Registry<ArgList>,
     pub graphs: Registry<Vec<Task>>,
-    pub kernels: BTreeMap<String, Kernel>,
+    pub kernels: BTreeMap<String, ClosureKernel>,
     /// A line for each object that was not released before the reset of its device.
     pub leaked: Vec<String>,
     pub unknown_options: Vec<String>,
 }
 
-impl Machine {
+impl Runtime {
     pub fn new(options: Options, epoch: u64) -> Self {
         Self {
             epoch,
@@ -67,7 +67,7 @@ impl Machine {
             tasks: 0,
             initialised: false,
             faults: Faults::default(),
-            memory: Memory::new(),
+            memory: AddressSpace::new(),
             set: BTreeMap::new(),
             contexts: Registry::new("context", 1),
             streams: Registry::new("stream", 2),
@@ -149,24 +149,24 @@ impl Machine {
     }
 }
 
-static MACHINE: Mutex<Option<Machine>> = Mutex::new(None);
+static MACHINE: Mutex<Option<Runtime>> = Mutex::new(None);
 
 thread_local! {
     static CURRENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
 /// Runs `body` with the locked machine, which the first call makes.
-pub(crate) fn with_machine<T>(body: impl FnOnce(&mut Machine) -> T) -> T {
-    let mut guard: MutexGuard<'_, Option<Machine>> =
+pub(crate) fn with_machine<T>(body: impl FnOnce(&mut Runtime) -> T) -> T {
+    let mut guard: MutexGuard<'_, Option<Runtime>> =
         MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = guard.get_or_insert_with(|| {
         let (options, unknown) = Options::from_env();
-        Machine { unknown_options: unknown, ..Machine::new(options, 1) }
+        Runtime { unknown_options: unknown, ..Runtime::new(options, 1) }
     });
     body(machine)
 }
 
 /// Replaces the machine with a new one.
 pub(crate) fn replace(options: Options) {
-    with_machine(|machine| *machine = Machine::new(options, machine.epoch + 1));
+    with_machine(|machine| *machine = Runtime::new(options, machine.epoch + 1));
 }

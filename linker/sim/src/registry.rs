@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fault::{Failure, Outcome};
+use crate::fault::{CallFailure, Outcome};
 use crate::sys;
 
 /// The objects of one kind, by handle.
@@ -58,8 +58,8 @@ impl<T> Registry<T> {
     }
 }
 
-fn unknown(what: &str, handle: u64) -> Failure {
+fn unknown(what: &str, handle: u64) -> CallFailure {
     let null = handle == 0;
     let code = if null { sys::ACL_ERROR_INVALID_PARAM } else { sys::ACL_ERROR_RT_PARAM_INVALID };
-    Failure { code, text: format!("{handle:#x} is not the handle of an existing {what}") }
+    CallFailure { code, text: format!("{handle:#x} is not the handle of an existing {what}") }
 }

@@ -2,7 +2,7 @@
 
 use crate::fault::{Outcome, fail};
 use crate::launch::{self, End};
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::stream::Stream;
 use crate::sys;
 use crate::task::Task;
@@ -16,7 +16,7 @@ pub(crate) enum WaitGoal {
 }
 
 impl WaitGoal {
-    fn streams(self, machine: &Machine) -> impl Iterator<Item = &Stream> {
+    fn streams(self, machine: &Runtime) -> impl Iterator<Item = &Stream> {
         let own = move |&(handle, s): &(u64, &Stream)| match self {
             Self::Stream(stream) => handle == stream,
             Self::Device(device) => {
@@ -30,7 +30,7 @@ impl WaitGoal {
 /// Runs tasks of randomly chosen streams until the queues of `goal` are empty, and returns the failure of
 /// that work, if there is one. If no stream can continue, a wait with a time limit fails, and a wait
 /// without one fails with the code of the device's watchdog.
-pub(crate) fn run_until(machine: &mut Machine, goal: WaitGoal, timeout_ms: i32) -> Outcome {
+pub(crate) fn run_until(machine: &mut Runtime, goal: WaitGoal, timeout_ms: i32) -> Outcome {
     while goal.streams(machine).any(|s| !s.queue.is_empty()) {
         if !run_one(machine) {
             if timeout_ms >= 0 {
@@ -45,7 +45,7 @@ pub(crate) fn run_until(machine: &mut Machine, goal: WaitGoal, timeout_ms: i32) 
 }
 
 /// Runs up to three tasks, without a call that waits for them.
-pub(crate) fn run_some(machine: &mut Machine) {
+pub(crate) fn run_some(machine: &mut Runtime) {
     for _ in 0..1 + machine.draw() % 3 {
         if !run_one(machine) {
             return;
@@ -54,7 +54,7 @@ pub(crate) fn run_some(machine: &mut Machine) {
 }
 
 /// Runs one task of a randomly chosen stream. Returns false if no stream can continue.
-fn run_one(machine: &mut Machine) -> bool {
+fn run_one(machine: &mut Runtime) -> bool {
     let ready: Vec<u64> = machine
         .streams
         .iter()
@@ -96,7 +96,7 @@ fn run_one(machine: &mut Machine) -> bool {
 
 /// Returns the number of blocks of a stream's next kernel if its blocks wait for each other and it
 /// is not in batch mode.
-fn sync_all_blocks(machine: &Machine, stream: u64) -> Option<u32> {
+fn sync_all_blocks(machine: &Runtime, stream: u64) -> Option<u32> {
     match machine.streams.get(stream).ok()?.queue.front()? {
         Task::Launch(l) if l.code.sync_all() && !l.batch_mode => Some(l.blocks),
         _ => None,
@@ -106,7 +106,7 @@ fn sync_all_blocks(machine: &Machine, stream: u64) -> Option<u32> {
 /// Returns whether kernels with SyncAll on several streams need more cores than there are. Each
 /// would get some of the cores and wait forever for the others, unless it is launched in batch
 /// mode.
-fn deadlocks(machine: &Machine, ready: &[u64], stream: u64) -> bool {
+fn deadlocks(machine: &Runtime, ready: &[u64], stream: u64) -> bool {
     let blocks: Vec<u32> = ready.iter().filter_map(|&s| sync_all_blocks(machine, s)).collect();
     sync_all_blocks(machine, stream).is_some()
         && blocks.len() > 1
@@ -114,7 +114,7 @@ fn deadlocks(machine: &Machine, ready: &[u64], stream: u64) -> bool {
 }
 
 /// Runs a task. Returns false if it never ends.
-fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
+fn run(machine: &mut Runtime, stream: u64, task: &Task) -> Outcome<bool> {
     machine.tasks += 1;
     match task {
         Task::Copy { to, from, bytes } => copy(machine, *to, *from, *bytes)?,
@@ -136,7 +136,7 @@ fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
 }
 
 /// Copies between device and host, or within device memory.
-pub(crate) fn copy(machine: &Machine, to: u64, from: u64, bytes: usize) -> Outcome {
+pub(crate) fn copy(machine: &Runtime, to: u64, from: u64, bytes: usize) -> Outcome {
     let memory = &machine.memory;
     let copy_bytes = || {
         // SAFETY: `with_open` checks that device ranges are allocated and makes them accessible.
@@ -162,7 +162,7 @@ pub(crate) fn copy(machine: &Machine, to: u64, from: u64, bytes: usize) -> Outco
 }
 
 /// Sets bytes of device memory.
-pub(crate) fn set(machine: &Machine, at: u64, value: u8, bytes: usize) -> Outcome {
+pub(crate) fn set(machine: &Runtime, at: u64, value: u8, bytes: usize) -> Outcome {
     // SAFETY: `with_open` runs the closure only if `bytes` bytes at `at` are allocated, and makes
     // them accessible.
     machine.memory.with_open(at, bytes, || unsafe {

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use crate::binary::CLOSURE_FILE;
 use crate::fault::{CallFault, LaunchFault};
-use crate::kernel::Kernel;
+use crate::kernel::ClosureKernel;
 use crate::machine::{replace, with_machine};
 use crate::options::Options;
 
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Registers a closure kernel by name, for the file of [`Self::kernel_file`].
-    pub fn kernel(&self, name: &str, kernel: Kernel) {
+    pub fn kernel(&self, name: &str, kernel: ClosureKernel) {
         with_machine(|machine| machine.kernels.insert(name.to_owned(), kernel));
     }
 

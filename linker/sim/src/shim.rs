@@ -12,12 +12,12 @@ use crate::compile::{compile, store_source};
 
 /// A library of kernels that were compiled against the shim.
 #[derive(Clone, Debug)]
-pub struct Kernels {
+pub struct CompiledKernels {
     library: Arc<Library>,
     launch: LaunchFn,
 }
 
-impl Kernels {
+impl CompiledKernels {
     /// Compiles C++ text that includes no headers but those of the shim, unless this machine has its
     /// library. `flags` are added to those of every library.
     ///
@@ -62,7 +62,7 @@ pub enum Mode {
 
 /// The kind of a memory region, which decides whether kernels may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RegionKind {
     /// Device memory.
     Device = 0,
     /// Registered host memory.
@@ -73,7 +73,7 @@ pub enum Kind {
 
 /// The failure of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct RunFailure {
     /// 1: a rule was broken, 2: the launch was invalid, 3: the kernel hung.
     pub code: i32,
     /// `rule: op at file:line: what [core n]`.
@@ -120,7 +120,7 @@ type LaunchFn = unsafe extern "C" fn(
 
 /// A launch: arguments in the order of the kernel's parameters, and the memory that it may access.
 #[derive(Debug)]
-pub struct Launch<'a> {
+pub struct ShimLaunch<'a> {
     name: &'a str,
     blocks: u32,
     cores: u32,
@@ -132,7 +132,7 @@ pub struct Launch<'a> {
     memory: PhantomData<&'a mut ()>,
 }
 
-impl<'a> Launch<'a> {
+impl<'a> ShimLaunch<'a> {
     /// Returns a launch of one block on 48 cores, in program order.
     pub fn new(name: &'a str) -> Self {
         Self {
@@ -176,18 +176,18 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn device<T: Plain>(self, memory: &'a mut [T]) -> Self {
         let at = memory.as_mut_ptr().cast();
-        self.region(memory, Kind::Device).raw(at)
+        self.region(memory, RegionKind::Device).raw(at)
     }
 
     /// Passes memory that the kernel only reads as the next argument.
     #[must_use]
     pub fn input<T: Plain>(self, memory: &'a [T]) -> Self {
         let at = memory.as_ptr().cast_mut().cast();
-        self.register(at, size_of_val(memory), Kind::ReadOnly).raw(at)
+        self.register(at, size_of_val(memory), RegionKind::ReadOnly).raw(at)
     }
 
-    /// Passes an address that is null or not registered as the next argument. The shim refuses
-    /// every access to it through a tensor.
+    /// Passes an address as the next argument. The shim refuses every access through a tensor to
+    /// memory that is not registered.
     #[must_use]
     pub fn raw(mut self, at: *mut c_void) -> Self {
         self.args.push(at);
@@ -196,11 +196,11 @@ impl<'a> Launch<'a> {
 
     /// Registers memory that the kernel reaches by an address in other memory.
     #[must_use]
-    pub fn region<T: Plain>(self, memory: &'a mut [T], kind: Kind) -> Self {
+    pub fn region<T: Plain>(self, memory: &'a mut [T], kind: RegionKind) -> Self {
         self.register(memory.as_mut_ptr().cast(), size_of_val(memory), kind)
     }
 
-    pub(crate) fn register(mut self, base: *mut c_void, bytes: usize, kind: Kind) -> Self {
+    pub(crate) fn register(mut self, base: *mut c_void, bytes: usize, kind: RegionKind) -> Self {
         self.regions.push(Region { base, len: bytes as u64, kind: kind as u32 });
         self
     }
@@ -210,7 +210,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// If the kernel breaks a rule of the shim, or the launch is invalid.
-    pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
+    pub fn run(self, kernels: &CompiledKernels) -> Result<u32, RunFailure> {
         let mut peak = 0;
         let name = CString::new(self.name).unwrap_or_default();
         // SAFETY: the symbol is only compared with null here; the shim calls it as a kernel.
@@ -244,6 +244,6 @@ impl<'a> Launch<'a> {
             return Ok(peak);
         }
         let text = CStr::from_bytes_until_nul(&error).unwrap_or_default();
-        Err(Failure { code, text: text.to_string_lossy().into_owned() })
+        Err(RunFailure { code, text: text.to_string_lossy().into_owned() })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::thread::ThreadId;
 
-use crate::fault::Failure;
+use crate::fault::CallFailure;
 use crate::task::Task;
 
 /// A context.
@@ -18,7 +18,7 @@ pub(crate) struct Stream {
     pub context: u64,
     pub queue: VecDeque<Task>,
     /// The first failure of the work; every wait reports it.
-    pub failed: Option<Failure>,
+    pub failed: Option<CallFailure>,
     /// Whether the first task never ends.
     pub hung: bool,
     pub capture: Option<Capture>,

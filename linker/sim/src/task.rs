@@ -8,7 +8,7 @@ pub(crate) enum Task {
     /// Copies bytes. Both addresses are checked when the task is enqueued and when it runs.
     Copy { to: u64, from: u64, bytes: usize },
     /// Runs a kernel.
-    Launch(Launch),
+    Launch(QueuedLaunch),
     /// Marks an event's n-th record as done.
     Record { event: u64, nth: u64 },
 }
@@ -33,7 +33,7 @@ impl Task {
 
 /// A queued kernel with the arguments that were copied when it was enqueued.
 #[derive(Clone, Debug)]
-pub(crate) struct Launch {
+pub(crate) struct QueuedLaunch {
     pub binary: u64,
     pub name: String,
     pub code: Code,

@@ -75,15 +75,25 @@ pub fn constants(p: &Params, plan: &Plan, nodes: &[Node]) -> String {
         }
     }
     let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-    let tiles = [
+    let sizes = [
         ("TILE", number(plan.tile), "lanes of a tile"),
         ("WIDE", number(plan.wide), "lanes of a tile in sweeps that need few registers"),
         ("SLOT_TILE", number(plan.slot_tile), "slots per iteration of AppendSlots"),
         ("LIFE_TILE", number(plan.life_tile), "slots per iteration over lifetimes"),
-        ("MAP_TILE", number(plan.map_tile()), "slots per iteration of MapLifetimes"),
+        ("MAP_TILE", number(plan.map_tile), "slots per iteration of MapLifetimes"),
+        (
+            "MAP_ENTRIES",
+            number(plan.map_entries()),
+            "halfs that CANN's check of its Gather demands",
+        ),
+        (
+            "RULE_ENTRIES",
+            number(plan.rule()),
+            "and of those of refreshes, of which 256 are the rule",
+        ),
     ];
     let mut out = String::new();
-    for (name, value, comment) in tiles.iter().chain(&table::constants(p)).chain(&mix::CONSTANTS) {
+    for (name, value, comment) in sizes.iter().chain(&table::constants(p)).chain(&mix::CONSTANTS) {
         if named.contains(name) {
             let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
         }

@@ -9,10 +9,10 @@ use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 use avsg_device::vector_core::VectorCore;
 
-use super::launch::tiling;
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::names::camel;
 use super::stage_one::StageOneText;
+use super::tiling::tiling;
 use super::{learn, request};
 
 /// The interface through which a kernel is launched.
@@ -166,7 +166,8 @@ pub(super) fn geometry(p: &Params, frame: u32, abi: Abi) -> String {
 pub(super) fn ops(p: &Params, stage_one: &StageOneText) -> String {
     let about = "avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.\n\
                  // avsg_plan.h includes it behind avsg_instructions.h.";
-    header(p, about, &[], "avsg::stage_one", &stage_one.ops)
+    let table: String = stage_one.plan.lines().map(|line| format!("// {line}\n")).collect();
+    header(p, about, &[], "avsg::stage_one", &format!("{table}\n{}", stage_one.ops))
 }
 
 /// Returns `avsg_search.h`.
@@ -193,7 +194,8 @@ pub(super) fn request(p: &Params) -> String {
 /// Returns `avsg_stage_one.h`.
 pub(super) fn stage_one(p: &Params, text: &StageOneText) -> String {
     let includes = ["avsg_request.h", "avsg_search.h"];
-    let about = "avsg_stage_one.h: Stage One of one request, generated from its tape.";
+    let about = "avsg_stage_one.h: Stage One of one request, generated from its tape.\n\
+                 // avsg_ops.h begins with the table of its buffers.";
     let text = format!("{}\n\n{}", text.setup.trim_end(), text.body);
     header(p, about, &includes, "avsg::stage_one", &text)
 }

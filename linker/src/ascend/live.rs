@@ -3,6 +3,7 @@
 
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Tape};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Collects operations in execution order. The body of a branch counts operation by operation, because
 /// it runs at most once; a loop counts as one operation.
@@ -26,12 +27,9 @@ pub struct Live {
     pub from_to: (usize, usize),
 }
 
-/// Returns each working column, and each column of a working list, by its number. The body of the loop over tokens counts operation by
-/// operation.
-pub fn columns(
-    tape: &Tape,
-    alias: &BTreeMap<ColumnId, ColumnId>,
-) -> BTreeMap<(ColumnId, usize), Live> {
+/// Returns the operations of a tape in their order, and each loop over tokens, whose body counts operation by
+/// operation, with its numbers.
+fn ordered(tape: &Tape) -> (Vec<&Op>, Vec<(Range<usize>, &Block)>) {
     let (mut ops, mut loops) = (Vec::new(), Vec::new());
     for op in &tape.body.ops {
         let first = ops.len();
@@ -40,15 +38,32 @@ pub fn columns(
             [body] if op.code == OpCode::Repeat(1) => flatten(&body.ops, &mut ops),
             [body] if op.code != OpCode::Sweep => {
                 flatten(&body.ops, &mut ops);
-                let mut carried = BTreeSet::new();
-                find_carried(body, &mut BTreeSet::new(), &mut carried);
-                // Lifetimes that no operation of this round has mapped are read by none.
-                carried.retain(|id| tape.column(*id).kind != Kind::Life);
-                loops.push((first..ops.len(), carried));
+                loops.push((first..ops.len(), body));
             }
             _ => flatten(std::slice::from_ref(op), &mut ops),
         }
     }
+    (ops, loops)
+}
+
+/// Returns the name of the phase of each operation, by the numbers of [`Live::from_to`].
+pub fn phases(tape: &Tape) -> Vec<String> {
+    let mut phase = String::from("start");
+    let mut of = |op: &Op| {
+        if let OpCode::Phase(next, _) = op.code {
+            phase = next.to_string();
+        }
+        phase.clone()
+    };
+    ordered(tape).0.into_iter().map(&mut of).collect()
+}
+
+/// Returns each working column, and each column of a working list, by its number.
+pub fn columns(
+    tape: &Tape,
+    alias: &BTreeMap<ColumnId, ColumnId>,
+) -> BTreeMap<(ColumnId, usize), Live> {
+    let (ops, loops) = ordered(tape);
     let storage = |id: &ColumnId| *alias.get(id).unwrap_or(id);
     let mut columns = BTreeMap::new();
     for (n, op) in ops.into_iter().enumerate() {
@@ -71,7 +86,11 @@ pub fn columns(
             }
         }
     }
-    for (all, carried) in loops {
+    for (all, body) in loops {
+        let mut carried = BTreeSet::new();
+        find_carried(body, &mut BTreeSet::new(), &mut carried);
+        // Lifetimes that no operation of this round has mapped are read by none.
+        carried.retain(|id| tape.column(*id).kind != Kind::Life);
         let carried: BTreeSet<_> = carried.iter().map(storage).collect();
         for ((id, _), Live { from_to: live, .. }) in &mut columns {
             let inside = live.0 < all.end && all.start <= live.1;

@@ -1,9 +1,9 @@
 //! Lowers a tape to calls of one vector core of a 910B.
 //!
 //! A sweep becomes a loop over tiles of `TILE` lanes, or of `WIDE` lanes if it needs few registers
-//! ([`widths`]). A load becomes a view of its column, an arithmetic operation one call on the live
-//! lanes, and a compare one call on whole repeats, whose mask bits behind the live lanes no call
-//! reads. Operations that the core does not have become calls of emitted functions
+//! ([`widths`]). A load becomes a view of its column, an arithmetic operation calls on the live
+//! lanes, and a compare a call on whole repeats: the mask bits behind the live lanes are undefined, and
+//! only operations on masks read them. Operations that the core does not have become calls of emitted functions
 //! ([`crate::ascend::functions`]): appends at any length, scatters, lifetimes and look-ups.
 
 mod alias;
@@ -243,8 +243,7 @@ impl Lower<'_> {
         });
         let width = self.fit_width(op, &inner);
         if names_read(&inner).contains("alignedLanes") {
-            // Compares process whole 256-byte repeats. The mask bits at and above `lanes` are undefined, and
-            // no later instruction reads them.
+            // Compares process whole 256-byte repeats.
             let aligned = (lanes() + 127) / 128 * 128;
             let aligned = Operation::Set(Set::Let, "alignedLanes".into(), aligned);
             inner.insert(1, Node::Call(Call::from(aligned)));

@@ -7,7 +7,7 @@ use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 use avsg_device::request::summary;
 use avsg_device::rules::rules;
-use avsg_device::share::{MIN_SHARE, MIN_SHARERS};
+use avsg_device::sharers::{MIN_SHARE, MIN_SHARERS};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS};
 
 use crate::ascend::kernels::Kernels;

@@ -28,7 +28,7 @@ pub struct StageOneText {
     pub body: String,
     /// Bytes of unified buffer that it uses, from address 0.
     pub ub_bytes: u32,
-    /// The address of each buffer, for a reader.
+    /// The table of its buffers, for a reader.
     pub plan: String,
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::ascend::cann;
+use crate::ascend::object::check_type;
 
 /// CANN's folder, its CMake functions, and CMake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,21 +145,17 @@ fn entries(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns an error if the object of a kernel was not built, or does not state the type of each of
-/// its entry points. The runtime reads the type from a section that is named after the entry point.
+/// its entry points.
 fn check_object(folder: &Path, kernel: &str) -> Result<(), Error> {
     let object = object(folder, kernel);
     let read =
         |path: &Path| fs::read(path).map_err(|e| Error::Failed(format!("{}: {e}", path.display())));
     let (source, code) = (read(&folder.join(format!("{kernel}.cpp")))?, read(&object)?);
     let source = String::from_utf8_lossy(&source);
-    for entry in entries(&source) {
-        let section = format!(".ascend.meta.{entry}");
-        if !code.windows(section.len()).any(|bytes| bytes == section.as_bytes()) {
-            let object = object.display();
-            return Err(Error::Failed(format!(
-                "{object} has no section {section}, so a launch of {entry} could hang: build it with CANN 8.5 or newer"
-            )));
-        }
-    }
-    Ok(())
+    let sync_all = source.contains("KERNEL_TYPE_MIX_AIV_1_0");
+    let refused = |why| {
+        let object = object.display();
+        Error::Failed(format!("{object} {why}: build it with CANN 8.5 or newer"))
+    };
+    entries(&source).try_for_each(|entry| check_type(&code, entry, sync_all).map_err(refused))
 }

@@ -5,7 +5,7 @@
 //! words from one to the next; columns that are not live at the same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
 
 use crate::ascend::aiv::{Part, Place, Type, word};
-use crate::ascend::live::{Live, columns};
+use crate::ascend::live::{Live, columns, phases};
 use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::ascend::names::camel;
 use crate::ascend::sync::Overlap;
@@ -41,12 +41,16 @@ pub struct Plan {
     pub slot_tile: u32,
     /// Slots per iteration over lifetimes.
     pub life_tile: u32,
+    /// Slots per iteration of `MapLifetimes`, whose offsets and entries lie in the scratch memory.
+    pub map_tile: u32,
     /// Words of each of a search's three columns, which are all in the scratch memory.
     pub search_words: u32,
     /// The buffers. Several may have the same address.
     pub buffers: Vec<Buffer>,
     /// Address of the first byte behind all buffers.
     pub bytes: u32,
+    /// The names of the operations' phases.
+    pub phases: Vec<String>,
 }
 
 impl Overlap for Plan {
@@ -71,10 +75,37 @@ impl Overlap for Plan {
 
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "tile of {} lanes; {} bytes", self.tile, self.bytes)?;
-        for Buffer { name, element, len, at, bytes, live } in &self.buffers {
-            let live = live.map_or("always".into(), |(a, b)| format!("ops {a}..={b}"));
-            writeln!(f, "{at:>7} {bytes:>6} B  {name:<14} {element} x {len}, {live}")?;
+        writeln!(
+            f,
+            "Tiles of {} lanes, {} bytes of UB. Columns keep their words in the phases beside them; all",
+            self.tile, self.bytes
+        )?;
+        writeln!(
+            f,
+            "other buffers that share bytes are in use by turns, each in a statement or a round."
+        )?;
+        writeln!(f, "  first  bytes  type     phases                      buffers")?;
+        let mut buffers: Vec<&Buffer> = self.buffers.iter().collect();
+        buffers.sort_by_key(|b| (b.at, b.live.is_some(), b.live, b.bytes));
+        let same = |a: &&Buffer, b: &&Buffer| {
+            (a.at, a.element, a.bytes, a.live) == (b.at, b.element, b.bytes, b.live)
+        };
+        for shared in buffers.chunk_by(same) {
+            let Buffer { element, at, bytes, live, .. } = shared[0];
+            let element = element.to_string();
+            let phase = |n: &usize| self.phases[*n].as_str();
+            let phases = live.as_ref().map_or(String::new(), |(a, b)| match [phase(a), phase(b)] {
+                [a, b] if a == b => a.into(),
+                [a, b] => format!("{a} - {b}"),
+            });
+            let names: Vec<_> = shared.iter().map(|b| b.name.as_str()).collect();
+            for (line, some) in names.chunks(5).enumerate() {
+                let names = some.join(" ");
+                match line {
+                    0 => writeln!(f, "{at:>7} {bytes:>6}  {element:<8} {phases:<27} {names}")?,
+                    _ => writeln!(f, "{:52}{names}", "")?,
+                }
+            }
         }
         Ok(())
     }
@@ -125,6 +156,12 @@ fn unit(slots: u32) -> u32 {
     1 << slots.trailing_zeros()
 }
 
+/// Returns the elements that the source of a Gather of `count` 16-bit numbers is declared with, of which it reads `len`.
+/// CANN's check on a CPU counts a block for each repeat but the last and 64 elements for that one, whatever the offsets.
+fn gathered(len: u32, count: u32) -> u32 {
+    len.max(16 * (count / 128) + 48)
+}
+
 /// Places all buffers, with `words` words for the vector registers.
 fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     // Passes over whole columns run between sweeps, and their scratch memory is all that tiles use.
@@ -134,8 +171,13 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(unit(slots));
     let life_tile = (2 * slot_tile).min(unit(slots));
     let search_words = scratch / (3 * 4) / 256 * 256;
-    let (buffers, bytes) = (Vec::new(), 0);
-    let mut plan = Plan { tile, wide, slot_tile, life_tile, search_words, buffers, bytes };
+    let (buffers, bytes, phases) = (Vec::new(), 0, phases(&kernel.tape));
+    // A count of a Gather is below 2^14.
+    let map_tile = slot_tile.min(1 << 13);
+    let fits = 4 * map_tile + 2 * gathered(512, map_tile) <= scratch;
+    let map_tile = if fits { map_tile } else { map_tile / 2 };
+    let mut plan =
+        Plan { tile, wide, slot_tile, life_tile, map_tile, search_words, buffers, bytes, phases };
     for line in kernel.tape.columns.iter().filter(|c| c.resident && c.kind == Kind::Output) {
         plan.append(&camel(line.array()), Type::I32, 16);
     }
@@ -167,12 +209,12 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
         plan.insert(column, Type::I32, search_words, scratch_at + n as u32 * 4 * search_words);
     }
     if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
-        plan.append("rule", Type::F16, 256);
+        plan.append("rule", Type::F16, plan.rule());
         plan.append("lifetimes", Type::F16, tile);
     }
     if kernel.tape.body.all().any(|op| op.code == OpCode::MapLife) {
-        let entries_at = plan.insert("map_offsets", Type::I32, plan.map_tile(), scratch_at);
-        plan.insert("map_entries", Type::F16, 512, entries_at);
+        let entries_at = plan.insert("map_offsets", Type::I32, map_tile, scratch_at);
+        plan.insert("map_entries", Type::F16, plan.map_entries(), entries_at);
     }
     if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
         plan.append("entry_blocks", Type::I32, 64 * 8);
@@ -193,10 +235,14 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
 }
 
 impl Plan {
-    /// Returns the slots per iteration of `MapLifetimes`, whose offsets lie in the scratch memory. A count of
-    /// a Gather is below 2^14.
-    pub fn map_tile(&self) -> u32 {
-        self.slot_tile.min(1 << 13)
+    /// Returns the elements of the rule of lifetimes as the source of a Gather.
+    pub fn rule(&self) -> u32 {
+        gathered(256, self.tile)
+    }
+
+    /// Returns the elements of the source of the Gather of `MapLifetimes`.
+    pub fn map_entries(&self) -> u32 {
+        gathered(512, self.map_tile)
     }
 
     /// Returns the ids per iteration of a search, with `links` links for each id; a multiple of 8.

@@ -1,7 +1,7 @@
 //! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
 use super::{
-    Batch, Compiled, EVERY_ORDER, Failure, LayerMemory, Mode, Mutants, RunOptions, SYNC_CALLS,
+    Batch, Compiled, EVERY_ORDER, LayerMemory, Mode, Mutants, RunFailure, RunOptions, SYNC_CALLS,
     SplitMix64, compile_all, differs, host_place, kernel, optional, shim_launch, small_geometry,
     tiling, with_chunks,
 };
@@ -42,7 +42,7 @@ fn check_append(
     kernels: &Compiled,
     requests: usize,
     options: RunOptions,
-) -> Result<(), Failure> {
+) -> Result<(), RunFailure> {
     let mut random = SplitMix64(options.seed);
     let page = p.page.max(1) as usize;
     let units = requests * if p.page == 0 { 24 } else { 6 } + 3;

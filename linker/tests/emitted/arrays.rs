@@ -2,9 +2,9 @@
 
 use std::ptr::null_mut;
 
-use super::Launch;
+use super::ShimLaunch;
 use avsg_device::request::summary;
-use avsg_device::tiling::{Launch as DeviceLaunch, Segment};
+use avsg_device::tiling::{Launch, Segment};
 use avsg_sim::shim::Plain;
 
 /// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer.
@@ -12,7 +12,7 @@ pub const HOST_BLOCK_SHIFT: u32 = 2;
 pub const KV_BLOCK_SHIFT: u32 = 3;
 
 /// Passes an array to a kernel, or a null pointer if it is empty.
-pub fn optional<'a, T: Plain>(launch: Launch<'a>, words: &'a [T]) -> Launch<'a> {
+pub fn optional<'a, T: Plain>(launch: ShimLaunch<'a>, words: &'a [T]) -> ShimLaunch<'a> {
     if words.is_empty() { launch.raw(null_mut()) } else { launch.input(words) }
 }
 
@@ -37,13 +37,8 @@ impl Batch {
     }
 
     /// Returns a launch of the batch for as many states as requests, on cores that all copy.
-    pub fn launch<'a>(
-        &self,
-        units: usize,
-        cores: u32,
-        segments: &'a [Segment],
-    ) -> DeviceLaunch<'a> {
-        DeviceLaunch {
+    pub fn launch<'a>(&self, units: usize, cores: u32, segments: &'a [Segment]) -> Launch<'a> {
+        Launch {
             requests: self.state.len() as u32,
             rows: self.rows() as u32,
             k: self.k as u32,
@@ -62,7 +57,7 @@ impl Batch {
     }
 
     /// Passes the inputs of a plan to a kernel.
-    pub fn pass<'a>(&'a self, launch: Launch<'a>) -> Launch<'a> {
+    pub fn pass<'a>(&'a self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
         let launch = launch.input(&self.ids).input(&self.cu_q).input(&self.state);
         let launch = launch.input(&self.generation).input(&self.stable).input(&self.seq);
         optional(launch, &self.blocks)
@@ -92,7 +87,7 @@ impl Outputs {
     }
 
     /// Passes the arrays to a kernel.
-    pub fn pass<'a>(&'a mut self, launch: Launch<'a>) -> Launch<'a> {
+    pub fn pass<'a>(&'a mut self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
         let launch = launch.device(&mut self.slot).device(&mut self.valid);
         let launch = self.miss.iter_mut().fold(launch, |launch, list| launch.device(list));
         launch.device(&mut self.summary)

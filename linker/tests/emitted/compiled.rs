@@ -4,13 +4,13 @@
 //! them in one file take the time of two single files. The thorough tier compiles each text as a
 //! file of its own.
 
-use super::{Kernels, compile, tier};
+use super::{CompiledKernels, compile, tier};
 use std::ffi::c_int;
 
 /// The compiled kernels of one text.
 #[derive(Clone)]
 pub struct Compiled {
-    pub kernels: Kernels,
+    pub kernels: CompiledKernels,
     /// Number of the text in a file of several texts.
     number: Option<usize>,
 }

@@ -1,6 +1,6 @@
 //! Small geometries, texts and orders for the tests of emitted kernels.
 
-use super::{Failure, Launch, Mode};
+use super::{Mode, RunFailure, ShimLaunch};
 use avsg_device::params::Params;
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
@@ -34,11 +34,14 @@ pub struct RunOptions {
 pub const EVERY_ORDER: [Mode; 3] = [Mode::InOrder, Mode::Adversarial, Mode::Unchecked];
 
 /// Returns a launch of a kernel with as many blocks as cores.
-pub fn shim_launch(name: &str, options: RunOptions) -> Launch<'_> {
-    Launch::new(name).blocks(options.cores).cores(options.cores).mode(options.mode, options.seed)
+pub fn shim_launch(name: &str, options: RunOptions) -> ShimLaunch<'_> {
+    ShimLaunch::new(name)
+        .blocks(options.cores)
+        .cores(options.cores)
+        .mode(options.mode, options.seed)
 }
 
 /// Returns the failure of a run that broke no rule and gave wrong data.
-pub fn differs(what: &str) -> Failure {
-    Failure { code: 0, text: format!("{what} differs") }
+pub fn differs(what: &str) -> RunFailure {
+    RunFailure { code: 0, text: format!("{what} differs") }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::ptr::null_mut;
 
-use super::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, Kind, Launch as ShimLaunch, SplitMix64, optional};
+use super::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, RegionKind, ShimLaunch, SplitMix64, optional};
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 
@@ -176,5 +176,5 @@ pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {
 
 /// Registers the chunks, which kernels reach by their addresses in memory.
 pub fn with_chunks<'a>(launch: ShimLaunch<'a>, chunks: &'a mut [Vec<u8>]) -> ShimLaunch<'a> {
-    chunks.iter_mut().fold(launch, |launch, chunk| launch.region(chunk, Kind::Host))
+    chunks.iter_mut().fold(launch, |launch, chunk| launch.region(chunk, RegionKind::Host))
 }

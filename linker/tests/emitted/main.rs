@@ -3,10 +3,12 @@
 mod append;
 mod arrays;
 mod compiled;
+#[path = "tapes/edge_kernels.rs"]
+mod edge_kernels;
+mod emitted_stage_one;
+mod emitted_step;
 mod geometries;
 mod harness;
-#[path = "tapes/kernels.rs"]
-mod kernels;
 mod layer_memory;
 mod mutants;
 mod needed;
@@ -18,10 +20,8 @@ mod replay;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;
-mod stage_one;
-mod step;
 #[expect(dead_code, reason = "no native machine runs here")]
-#[path = "../tape/native_equals_replay/step.rs"]
+#[path = "../tape/native_equals_replay/random_step.rs"]
 mod steps;
 mod tapes;
 mod test_engine;

@@ -1,7 +1,7 @@
 //! Every barrier and every flag of Stage One is needed: without any single one, some step breaks a rule of
 //! the shim or gives other bits.
 
-use super::stage_one::{Emitted, emit_all};
+use super::emitted_stage_one::{Emitted, emit_all};
 use super::{Mode, Request, SYNC_CALLS, SplitMix64, StepState, mutants, steps, tier};
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::ascend::{StageOneText, stage_one_within};

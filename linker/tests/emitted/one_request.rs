@@ -1,6 +1,6 @@
 //! Steps of a kernel `one_request`, whose results are compared with those of a tape.
 
-use super::{Failure, Launch, Mode, Request, StepState, Traced};
+use super::{Mode, Request, RunFailure, ShimLaunch, StepState, Traced};
 use avsg_device::params::Params;
 use avsg_device::request::summary;
 use avsg_linker::tape::Tape;
@@ -8,10 +8,10 @@ use avsg_linker::tape::Tape;
 /// Runs a step, and compares all outputs and the table with those of its tape. `run` runs the launch with the arguments that
 /// all kernels `one_request` take.
 pub fn run_and_compare<T>(
-    launch: Launch<'_>,
+    launch: ShimLaunch<'_>,
     tape: &Tape,
     Traced { step, before, want }: &Traced,
-    run: impl FnOnce(Launch<'_>) -> Result<T, Failure>,
+    run: impl FnOnce(ShimLaunch<'_>) -> Result<T, RunFailure>,
 ) -> Result<T, String> {
     let (mut got, mut want) = (before.clone(), want.clone());
     got.fill_outputs(step);

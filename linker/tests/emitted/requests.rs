@@ -1,7 +1,7 @@
 //! The request loop and SyncAll around a Stage One with simple results: every id misses.
 
 use super::{
-    Compiled, Contents, Failure, Mode, Mutants, Outputs, Places, RunOptions, SYNC_CALLS,
+    Compiled, Contents, Mode, Mutants, Outputs, Places, RunFailure, RunOptions, SYNC_CALLS,
     SplitMix64, TestEngine, compile_all, kernel_around, small_geometry,
 };
 use avsg_device::params::{MAX_TOKENS, Params};
@@ -36,7 +36,12 @@ fn mutants(step: bool, p: &Params) -> Mutants {
 type After = (Outputs, Contents);
 
 /// Runs `avsg_plan`, or `avsg_step` with its copies. In some runs a state has more blocks than a core has memory for.
-fn run(p: &Params, kernels: &Compiled, step: bool, order: (u64, Mode)) -> Result<After, Failure> {
+fn run(
+    p: &Params,
+    kernels: &Compiled,
+    step: bool,
+    order: (u64, Mode),
+) -> Result<After, RunFailure> {
     let (seed, mode) = order;
     let (mut random, requests) = (SplitMix64(seed), [5, 60, 1][seed as usize % 3]);
     let options = RunOptions { cores: 1 + seed as u32 % 3, mode, seed };

@@ -1,10 +1,10 @@
 //! Small kernels, emitted and run on the shim: each gives the bits of its tape.
 
-use super::kernels::{
+use super::edge_kernels::{
     KERNELS, Kernel, all, columns_around_the_tokens, geometry, lists_that_might_be_empty, record,
     scalars_of_conditions,
 };
-use super::stage_one::emit_all;
+use super::emitted_stage_one::emit_all;
 use super::{SplitMix64, steps};
 use avsg_device::machine::Machine;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use super::{
-    Batch, Compiled, Failure, KV_BLOCK_SHIFT, Launch as ShimLaunch, LayerMemory, Outputs, Places,
-    RunOptions, SplitMix64, optional, shim_launch, tiling,
+    Batch, Compiled, KV_BLOCK_SHIFT, LayerMemory, Outputs, Places, RunFailure, RunOptions,
+    ShimLaunch, SplitMix64, optional, shim_launch, tiling,
 };
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{clear_state, learn, state_words, table_words};
@@ -70,7 +70,7 @@ impl TestEngine {
         &mut self,
         b: &Batch,
         what: &str,
-        mut run: impl FnMut(&mut Self, bool) -> Result<Outputs, Failure>,
+        mut run: impl FnMut(&mut Self, bool) -> Result<Outputs, RunFailure>,
     ) -> Outputs {
         let before = self.contents();
         let want = self.step_on_cpu(b);
@@ -230,7 +230,7 @@ impl TestEngine {
         b: &Batch,
         kernels: &[&Compiled],
         options: RunOptions,
-    ) -> Result<(Outputs, Vec<u32>), Failure> {
+    ) -> Result<(Outputs, Vec<u32>), RunFailure> {
         let mut out = Outputs::untouched(b, self.p.k as usize);
         let scalars = self.scalars(b, options.cores);
         let step = kernels.len() == 1;
@@ -249,7 +249,7 @@ impl TestEngine {
         kernels: &Compiled,
         scalars: &[i32],
         (step, options): (bool, RunOptions),
-    ) -> Result<u32, Failure> {
+    ) -> Result<u32, RunFailure> {
         let [kv0, kv1] = self.kv();
         let updates = [self.tables.as_mut_ptr().cast(), kv0, kv1];
         let rule = rules(&self.p.lifetime).map(Vec::from).unwrap_or_default();
@@ -285,7 +285,7 @@ impl TestEngine {
         kernels: &Compiled,
         scalars: &[i32],
         options: RunOptions,
-    ) -> Result<u32, Failure> {
+    ) -> Result<u32, RunFailure> {
         let (kv, name) = (self.kv(), kernels.name("avsg_transfer"));
         let caller = (self.operator, self.known_shapes);
         let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);

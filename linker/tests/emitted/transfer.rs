@@ -1,7 +1,7 @@
 //! The emitted Stage Two, run on the shim and compared with plain copies.
 
 use super::{
-    Compiled, EVERY_ORDER, Failure, Mode, Mutants, Places, RunOptions, SYNC_CALLS, SplitMix64,
+    Compiled, EVERY_ORDER, Mode, Mutants, Places, RunFailure, RunOptions, SYNC_CALLS, SplitMix64,
     TestEngine, compile_all, differs, kernel, small_geometry,
 };
 use avsg_device::params::Params;
@@ -25,7 +25,7 @@ struct Case {
 }
 
 /// Plans two batches on the CPU, runs Stage Two, and compares every byte of the device buffer.
-fn check_transfer(kernels: &Compiled, case: &Case) -> Result<u32, Failure> {
+fn check_transfer(kernels: &Compiled, case: &Case) -> Result<u32, RunFailure> {
     let Case { p, requests, rows, .. } = *case;
     let (mut random, states) = (SplitMix64(case.options.seed), requests.max(1));
     let places = Places::random(&mut random, &p, states, case.table.then_some(9));

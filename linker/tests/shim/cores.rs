@@ -1,9 +1,13 @@
 //! Kernels on several cores: the barrier, races, waves, and launches that fail.
 
-use super::harness::{Failure, Kernels, Launch, Mode};
+use super::harness::{CompiledKernels, Mode, RunFailure, ShimLaunch};
 
 /// Runs a kernel and returns its result and its output.
-fn run(k: &Kernels, launch: Launch<'_>, input: &[i32]) -> (Result<u32, Failure>, Vec<i32>) {
+fn run(
+    k: &CompiledKernels,
+    launch: ShimLaunch<'_>,
+    input: &[i32],
+) -> (Result<u32, RunFailure>, Vec<i32>) {
     let mut out = vec![1; 4096];
     (launch.input(input).device(&mut out).run(k), out)
 }
@@ -15,7 +19,7 @@ fn cores_run_side_by_side_or_in_waves() {
     let x = input();
     for mode in [Mode::InOrder, Mode::Adversarial, Mode::Unchecked] {
         for blocks in [1, 2, 7, 32] {
-            let (result, out) = run(&k, Launch::new("passed").blocks(blocks).mode(mode, 5), &x);
+            let (result, out) = run(&k, ShimLaunch::new("passed").blocks(blocks).mode(mode, 5), &x);
             assert_eq!(result, Ok(256), "{mode:?}");
             for core in 0..blocks as usize {
                 let next = (core + 1) % blocks as usize;
@@ -24,7 +28,7 @@ fn cores_run_side_by_side_or_in_waves() {
             }
         }
     }
-    let (result, out) = run(&k, Launch::new("waves").blocks(100).cores(3), &x);
+    let (result, out) = run(&k, ShimLaunch::new("waves").blocks(100).cores(3), &x);
     result.expect("waves are legal");
     assert!((0..800).all(|i| out[i] == i as i32 / 8));
 }
@@ -38,10 +42,10 @@ fn input() -> Vec<i32> {
 fn what_goes_wrong_between_cores_is_refused() {
     let Some(k) = kernels!("cores.cpp") else { return };
     let x = input();
-    let of = |name, blocks| Launch::new(name).blocks(blocks);
+    let of = |name, blocks| ShimLaunch::new(name).blocks(blocks);
     let transfers = ["gm-race", "DataCopyPad(UB to GM) at", "DataCopyPad(GM to UB) at"];
     // Each is given by a function, because two orders run it.
-    type Case<'a> = (&'a dyn Fn() -> Launch<'static>, i32, &'a [&'a str]);
+    type Case<'a> = (&'a dyn Fn() -> ShimLaunch<'static>, i32, &'a [&'a str]);
     let cases: [Case<'_>; 14] = [
         (&|| of("race", 2), 1, &transfers),
         (&|| of("race", 8), 1, &["gm-race", "no SyncAll between"]),

@@ -4,7 +4,7 @@
 //! false and prints that the test is skipped.
 
 use avsg_sim::compiler;
-pub use avsg_sim::shim::{Failure, Kernels, Kind, Launch, Mode};
+pub use avsg_sim::shim::{CompiledKernels, Mode, RegionKind, RunFailure, ShimLaunch};
 
 use super::tier;
 
@@ -19,18 +19,19 @@ pub fn has_cpp_compiler() -> bool {
 
 /// Compiles `text`, which must compile without a warning, once per content, and loads it. Without a C++
 /// compiler it returns `None`, and prints that the test is skipped.
-pub fn compile(text: &str) -> Option<Kernels> {
+pub fn compile(text: &str) -> Option<CompiledKernels> {
     if !has_cpp_compiler() {
         return None;
     }
     let flags: &[&str] = if tier::thorough() { &["-Werror", "-O1"] } else { &["-Werror"] };
-    let built = Kernels::compile(text, flags);
+    let built = CompiledKernels::compile(text, flags);
     Some(built.unwrap_or_else(|e| panic!("the compiler refused the kernel:\n{e}")))
 }
 
 /// Checks `text` without building a library. Returns the output of the compiler, or `None` if the text compiles: then
 /// the only error is that there is no library.
 pub fn compile_errors(text: &str) -> Option<String> {
-    let error = Kernels::compile(text, &["-fsyntax-only"]).expect_err("there is no library");
+    let error =
+        CompiledKernels::compile(text, &["-fsyntax-only"]).expect_err("there is no library");
     error.contains(" does not compile: ").then_some(error)
 }

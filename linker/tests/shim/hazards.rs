@@ -1,7 +1,7 @@
 //! The hazard checker finds and names every kind of missing synchronisation. Without the checker,
 //! the missing synchronisation gives wrong data.
 
-use super::harness::{Failure, Kernels, Launch, Mode};
+use super::harness::{CompiledKernels, Mode, RunFailure, ShimLaunch};
 
 const N: usize = 1024;
 
@@ -9,9 +9,14 @@ fn input() -> Vec<i32> {
     (0..2 * N as i32).map(|i| i * 7 % 1009 - 300).collect()
 }
 
-fn run(k: &Kernels, name: &str, mode: Mode, seed: u64) -> (Result<u32, Failure>, Vec<i32>) {
+fn run(
+    k: &CompiledKernels,
+    name: &str,
+    mode: Mode,
+    seed: u64,
+) -> (Result<u32, RunFailure>, Vec<i32>) {
     let (input, mut out) = (input(), vec![0; 2 * N]);
-    let result = Launch::new(name).input(&input).device(&mut out).mode(mode, seed).run(k);
+    let result = ShimLaunch::new(name).input(&input).device(&mut out).mode(mode, seed).run(k);
     (result, out)
 }
 

@@ -1,7 +1,7 @@
 //! Every instruction of the shim gives the numbers that Rust computes.
 
 use super::half::{nearest, pack, unpack, value};
-use super::harness::{Kernels, Launch, Mode};
+use super::harness::{CompiledKernels, Mode, ShimLaunch};
 
 const N: usize = 2048;
 
@@ -41,10 +41,11 @@ fn bits(x: f32) -> i32 {
 }
 
 /// Runs a kernel in every mode and compares each word of the output.
-fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize) -> i32) {
+fn check(k: &CompiledKernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize) -> i32) {
     for (mode, seed) in [(Mode::InOrder, 1), (Mode::Adversarial, 2), (Mode::Unchecked, 3)] {
         let mut out = vec![0; N];
-        let result = Launch::new(name).input(a).input(b).device(&mut out).mode(mode, seed).run(k);
+        let result =
+            ShimLaunch::new(name).input(a).input(b).device(&mut out).mode(mode, seed).run(k);
         assert!(result.is_ok(), "{name}: {result:?}");
         for (i, &word) in out.iter().enumerate() {
             assert_eq!(word, expected(i), "{name}, word {i}: a {} b {}", a[i], b[i]);
@@ -165,7 +166,7 @@ fn comparisons_and_selections_match() {
     let bit = |j: usize| b[j / 32] >> (j % 32) & 1 == 1;
     check(&k, "select_tensor", &a, &b, |i| if bit(i) { a[i] } else { b[i] });
     let mut out = vec![0; N];
-    let launch = Launch::new("select_tensor").input(&a).input(&b).device(&mut out);
+    let launch = ShimLaunch::new("select_tensor").input(&a).input(&b).device(&mut out);
     assert_eq!(launch.run(&k), Ok(24576), "the scratch space of Select is not counted");
     check(&k, "select_scalar", &a, &b, |i| if bit(i) { a[i] } else { 0 });
 }

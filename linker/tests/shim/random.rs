@@ -1,7 +1,7 @@
 //! Random programs that the hazard checker accepts give the same data in every permitted order, and
 //! the synchronisation that the checker proposes is sufficient and mostly needed.
 
-use super::harness::{Failure, Kernels, Launch, Mode};
+use super::harness::{CompiledKernels, Mode, RunFailure, ShimLaunch};
 
 type Instruction = [i32; 4];
 
@@ -10,13 +10,13 @@ const EDGES: &str =
 const BARRIERS: [&str; 3] = ["PIPE_V", "PIPE_MTE2", "PIPE_MTE3"];
 
 /// The result of a program, and the memory after it.
-type Run = (Result<u32, Failure>, Vec<i32>);
+type Run = (Result<u32, RunFailure>, Vec<i32>);
 
-fn run(k: &Kernels, program: &[Instruction], mode: Mode, seed: u64) -> Run {
+fn run(k: &CompiledKernels, program: &[Instruction], mode: Mode, seed: u64) -> Run {
     let mut code = vec![program.len() as i32, 0, 0, 0];
     code.extend(program.iter().flatten());
     let mut mem: Vec<i32> = (0..1024).map(|i| i * 13 % 509).collect();
-    let result = Launch::new("interpret").input(&code).device(&mut mem).mode(mode, seed).run(k);
+    let result = ShimLaunch::new("interpret").input(&code).device(&mut mem).mode(mode, seed).run(k);
     (result, mem)
 }
 
@@ -54,7 +54,7 @@ fn remedy(text: &str) -> Instruction {
 
 /// Returns a program that the checker accepts, and the indices of the synchronisation in it.
 fn accepted_program(
-    k: &Kernels,
+    k: &CompiledKernels,
     generator: &mut ProgramGenerator,
 ) -> (Vec<Instruction>, Vec<usize>) {
     let (mut program, mut synced) = (Vec::new(), Vec::new());

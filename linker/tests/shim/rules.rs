@@ -1,7 +1,7 @@
 //! The shim refuses kernels that the device would run with wrong results, and kernels that break
 //! the rules on operands, data, conversions, DMA and events.
 
-use super::harness::{Kind, Launch, Mode, compile_errors, has_cpp_compiler};
+use super::harness::{Mode, RegionKind, ShimLaunch, compile_errors, has_cpp_compiler};
 
 /// Returns the name of each kernel of a text that must fail, the rule that its failure names and a part of the message, which
 /// are the arguments of a macro.
@@ -19,11 +19,11 @@ fn wrong_kernels_are_refused() {
     let Some(k) = kernels!("wrong.cpp") else { return };
     let input: Vec<i32> = (0..4096).map(|i| i % 100 + 17).collect();
     let refused = refused_kernels(include_str!("wrong.cpp"));
-    assert_eq!(refused.len(), 57);
+    assert_eq!(refused.len(), 58);
     for mode in [Mode::InOrder, Mode::Adversarial] {
         for &[name, rule, piece] in &refused {
             let mut out = vec![0; 4096];
-            let result = Launch::new(name).input(&input).device(&mut out).mode(mode, 3).run(&k);
+            let result = ShimLaunch::new(name).input(&input).device(&mut out).mode(mode, 3).run(&k);
             let failure = result.expect_err(name);
             assert_eq!(failure.code, 1, "{name}: {failure:?}");
             assert!(failure.text.starts_with(&format!("{rule}: ")), "{name}: {failure:?}");
@@ -32,7 +32,12 @@ fn wrong_kernels_are_refused() {
         }
         // A kernel that keeps the rules runs on the same memory.
         let mut out = vec![0; 4096];
-        Launch::new("right").input(&input).device(&mut out).mode(mode, 3).run(&k).expect("right");
+        ShimLaunch::new("right")
+            .input(&input)
+            .device(&mut out)
+            .mode(mode, 3)
+            .run(&k)
+            .expect("right");
         assert_eq!(out[..1024], input[..1024]);
     }
 }
@@ -47,7 +52,7 @@ fn what_an_earlier_kernel_leaves_and_a_missing_last_barrier_corrupt_data() {
     let seen = |name: &str| -> Vec<i32> {
         let run = |seed| {
             let mut out = vec![500; 4096];
-            let launch = Launch::new(name).input(&input).device(&mut out);
+            let launch = ShimLaunch::new(name).input(&input).device(&mut out);
             launch.mode(Mode::Unchecked, seed).run(&k).expect(name);
             out[9]
         };
@@ -68,7 +73,7 @@ fn files_with_no_kernel_type_or_two_are_refused() {
     for (kernels, piece) in [(two, "two kernel types"), (none, "no kernel type is set")] {
         let Some(kernels) = kernels else { return };
         for name in ["one", "two"] {
-            let failure = Launch::new(name).run(&kernels).expect_err(name);
+            let failure = ShimLaunch::new(name).run(&kernels).expect_err(name);
             assert_eq!(failure.code, 1);
             assert!(failure.text.starts_with(&format!("kernel-type: {name}: ")), "{failure:?}");
             assert!(failure.text.contains(piece), "{failure:?}");
@@ -82,7 +87,7 @@ fn unregistered_memory_is_out_of_range() {
     let mut foreign = vec![0i32; 4096];
     for at in [foreign.as_mut_ptr().cast(), std::ptr::null_mut()] {
         let mut out = vec![0; 4096];
-        let failure = Launch::new("unregistered").raw(at).device(&mut out).run(&k);
+        let failure = ShimLaunch::new("unregistered").raw(at).device(&mut out).run(&k);
         let failure = failure.expect_err("memory that no launch registered");
         let named = failure.text.contains("DDR address of the MTE instruction is out of range");
         assert!(failure.code == 1 && named, "{failure:?}");
@@ -90,7 +95,7 @@ fn unregistered_memory_is_out_of_range() {
     // The same kernel may access registered host memory.
     let mut out = vec![0; 4096];
     let at = foreign.as_mut_ptr().cast();
-    let launch = Launch::new("unregistered").region(&mut foreign, Kind::Host).raw(at);
+    let launch = ShimLaunch::new("unregistered").region(&mut foreign, RegionKind::Host).raw(at);
     launch.device(&mut out).run(&k).expect("registered");
 }
 

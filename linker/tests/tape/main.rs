@@ -15,4 +15,4 @@ mod tier;
 mod toolchain;
 mod wrong_kernels;
 
-use native_equals_replay::step as steps;
+use native_equals_replay::random_step as steps;

@@ -2,7 +2,7 @@
 //! steps with invalid ids, rollbacks and changes of generation. The tests of the device crate compare the machines.
 
 #[expect(dead_code, reason = "the tests of emitted kernels choose steps and trace them")]
-pub mod step;
+pub mod random_step;
 
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::memory::links_end;
@@ -16,7 +16,7 @@ use avsg_linker::tape::Tape;
 use std::collections::BTreeSet;
 
 use crate::geometries::small_geometries;
-use step::{Request, SplitMix64, StepState};
+use random_step::{Request, SplitMix64, StepState};
 
 /// Returns the states after steps, each of which `run` runs. Deferred refreshes follow a step; without `deferring` there are
 /// none.
@@ -43,8 +43,8 @@ fn run_steps(
 /// Runs random steps in every way and compares the results. Some of the steps have values of lifetimes that
 /// no request would learn.
 fn compare(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<StepState> {
-    let mut steps = step::sequence(p, random, steps);
-    step::scramble(&mut steps, random);
+    let mut steps = random_step::sequence(p, random, steps);
+    random_step::scramble(&mut steps, random);
     compare_steps(p, &steps)
 }
 
@@ -100,7 +100,7 @@ fn small_geometries_match() {
 fn learned_values_match() {
     let p = Params { page: 16, ..Params::wide(64, 2, 256) };
     assert_eq!(p.lifetime, Lifetime::Learned);
-    let steps = step::sequence(&p, &mut SplitMix64(5), 400);
+    let steps = random_step::sequence(&p, &mut SplitMix64(5), 400);
     let states = compare_steps(&p, &steps);
     let values = links_end(&p) + part::VALUES..links_end(&p) + LIFETIMES;
     let learned = |state: &StepState| !state.table[values.clone()].is_sorted();

@@ -11,12 +11,12 @@
 //! column, because a machine may leave anything there. A working column of lifetimes is undefined until
 //! an op maps lifetimes to it, and again when a round of a loop begins.
 
+#[path = "replay/column_words.rs"]
+mod column_words;
 #[path = "replay/effects.rs"]
 mod effects;
 #[path = "replay/fault.rs"]
 mod fault;
-#[path = "replay/memory.rs"]
-mod memory;
 #[path = "replay/search.rs"]
 mod search;
 #[path = "replay/values.rs"]
@@ -24,8 +24,8 @@ mod values;
 
 use avsg_linker::check::{self, Refused};
 use avsg_linker::tape::{Block, ColumnId, Kind, Op, OpCode, Param, Range, Tape, Value};
+use column_words::Memory;
 use fault::{Lane, named};
-use memory::Memory;
 
 pub use fault::Fault;
 

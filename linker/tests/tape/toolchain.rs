@@ -5,8 +5,10 @@
 use std::env::consts::ARCH;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use avsg_linker::ascend::cann::{self, Version};
+use avsg_linker::ascend::object::{check_type, code_bytes};
 use avsg_linker::ascend::toolchain::{Error, Toolchain, object, project};
 
 use crate::scratch::{STAND_IN, has, scratch, write, write_cann, write_program};
@@ -55,14 +57,62 @@ fn every_object_states_the_type_of_its_kernel() {
     write(&folder.join("plan.cpp"), &kernel("plan", VECTOR));
     write(&folder.join("step.cpp"), &kernel("step", SYNC));
     tool.build(&folder, &["plan", "step"], "Ascend910B2").expect("both are built");
-    let text = |name| fs::read_to_string(object(&folder, name)).expect("an object");
-    assert!(text("plan").starts_with("// .ascend.meta.plan for ascend910b2\n// shared text\n"));
-    assert!(text("step").starts_with("// .ascend.meta.step_mix_aiv for ascend910b2\n"));
+    let built = |name| fs::read(object(&folder, name)).expect("an object");
+    has(&String::from_utf8_lossy(&built("plan")), &["for ascend910b2\n// shared text\n"]);
+    assert_eq!(check_type(&built("plan"), "plan", false), Ok(()));
+    assert_eq!(check_type(&built("step"), "step", true), Ok(()));
     let made = fs::read_to_string(folder.join("CMakeLists.txt")).expect("the project");
     assert_eq!(made, project(&["plan", "step"], "ascend910b2"), "the same project as a user's");
     // The machine that builds a project may have another architecture than the one that wrote it.
     let folder = "$ENV{ASCEND_HOME_PATH}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux/tikcpp/";
     assert!(made.contains(folder) && !made.contains(ARCH) && !made.contains('@'), "{made}");
+}
+
+/// The shapes are those of objects in packages for a 910B.
+#[test]
+fn an_object_is_judged_by_the_words_of_its_type_and_has_the_size_of_its_functions() {
+    let dir = scratch("shapes");
+    let assembled = |text: &str| {
+        write(&dir.join("k.s"), text);
+        let done = Command::new("as").args(["k.s", "-o", "k.o"]).current_dir(&dir).status();
+        assert!(done.expect("the assembler starts").success(), "{text}");
+        fs::read(dir.join("k.o")).expect("an object")
+    };
+    let meta = |name: &str, words: &str| {
+        assembled(&format!(".section .ascend.meta.{name}, \"a\"\n.2byte {words}\n"))
+    };
+    let vector = meta("k", "1, 4, 3, 0");
+    let together = meta("k_mix_aiv", "1, 4, 5, 0, 3, 4, 0, 1");
+    let cube = meta("k_mix_aiv", "1, 4, 4, 0, 3, 4, 1, 2");
+    let other_first = meta("k", "2, 4, 1, 0, 1, 4, 3, 0");
+    for (object, sync_all, refused) in [
+        (&vector, false, ""),
+        (&vector, true, "states the type 3 for k"),
+        (&together, true, ""),
+        (&together, false, ""),
+        (&cube, true, "states the type 4 for k, with the cores Some([1, 0, 2, 0])"),
+        (&cube, false, "states the type 4 for k"),
+        (&other_first, false, ""),
+        (&meta("k2", "1, 4, 3, 0"), false, "has no section .ascend.meta.k,"),
+        (&meta("k", "1, 4"), false, "states the type 0 for k"),
+        (&assembled(".ascii \".ascend.meta.k\"\n"), false, "has no section .ascend.meta.k,"),
+    ] {
+        let found = check_type(object, "k", sync_all).err().unwrap_or_default();
+        assert!(
+            found.starts_with(refused) && found.is_empty() == refused.is_empty(),
+            "{refused}: {found}"
+        );
+    }
+    let function = |name, bytes| {
+        format!(".type {name}, %function\n{name}: .zero {bytes}\n.size {name}, {bytes}\n")
+    };
+    let code =
+        [function("k", 96), function("called", 160), "data: .zero 8\n.size data, 8\n".into()];
+    assert_eq!(code_bytes(&assembled(&code.concat())), Some(256));
+    // No cut of an object is a panic.
+    for end in 0..vector.len() {
+        let _ = (check_type(&vector[..end], "k", false), code_bytes(&vector[..end]));
+    }
 }
 
 #[test]
@@ -97,7 +147,7 @@ fn kernels_that_cann_would_refuse_or_that_would_hang_are_refused() {
     let (parent, out) = (out.parent().expect("a folder").display(), out.display());
     let text = format!("#!/bin/sh\nmkdir -p {parent}\necho raw code of k > {out}\n");
     write_program(&cmake, &text);
-    let untyped = "no section .ascend.meta.k";
+    let untyped = "is no 64-bit ELF file";
     let failing = [(dir.join("gone"), "starting"), (dir.join("gone"), "gone"), (cmake, untyped)];
     for (cmake, part) in failing {
         let tool = Toolchain { cmake, ..toolchain(&dir) };

@@ -5,7 +5,7 @@ use avsg::{Error, Result};
 
 /// The type of an array's values; every type is little endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct NumberKind {
     /// The name in a NumPy header.
     pub(crate) name: &'static str,
     /// Bytes per value.
@@ -13,7 +13,7 @@ pub(crate) struct Kind {
     signed: bool,
 }
 
-impl Kind {
+impl NumberKind {
     pub(crate) const U8: Self = Self { name: "|u1", size: 1, signed: false };
     pub(crate) const I32: Self = Self { name: "<i4", size: 4, signed: true };
     pub(crate) const U32: Self = Self { name: "<u4", size: 4, signed: false };
@@ -40,7 +40,7 @@ impl Kind {
 }
 
 /// Returns the error of an array `name` whose values have the type `found` instead of one of `kinds`.
-pub(crate) fn wrong_kind(name: &str, found: &str, kinds: &[Kind]) -> Error {
+pub(crate) fn wrong_kind(name: &str, found: &str, kinds: &[NumberKind]) -> Error {
     let names: Vec<String> = kinds.iter().map(|kind| format!("'{}'", kind.name)).collect();
     let limit = format!("it must be {} (little endian)", names.join(" or "));
     let remedy = "convert it with numpy's astype before saving";
@@ -51,7 +51,7 @@ pub(crate) fn wrong_kind(name: &str, found: &str, kinds: &[Kind]) -> Error {
 pub(crate) struct Array {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
-    kind: Kind,
+    kind: NumberKind,
     bytes: Vec<u8>,
     /// The byte at which the values begin.
     start: usize,
@@ -63,7 +63,7 @@ impl Array {
     pub(crate) fn new(
         name: &str,
         shape: Vec<usize>,
-        kind: Kind,
+        kind: NumberKind,
         bytes: Vec<u8>,
         start: usize,
     ) -> Result<Self> {
@@ -77,7 +77,7 @@ impl Array {
     }
 
     /// Returns the array if its values have one of these types.
-    pub(crate) fn of(self, kinds: &[Kind]) -> Result<Self> {
+    pub(crate) fn of(self, kinds: &[NumberKind]) -> Result<Self> {
         if kinds.contains(&self.kind) {
             return Ok(self);
         }

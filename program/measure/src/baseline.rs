@@ -67,26 +67,12 @@ pub trait Matcher {
     fn step(&mut self, ids: &[i32], slots: &mut [i32], misses: &mut Vec<Miss>);
 }
 
-/// A matcher used as a policy, to count its hits.
-#[derive(Debug)]
-pub struct MatcherPolicy<M> {
-    matcher: M,
-    slots: Vec<i32>,
-    misses: Vec<Miss>,
-}
-
-impl<M: Matcher> MatcherPolicy<M> {
-    /// Wraps `matcher`.
-    pub fn new(matcher: M) -> Self {
-        Self { matcher, slots: Vec::new(), misses: Vec::new() }
-    }
-}
-
-impl<M: Matcher> Policy for MatcherPolicy<M> {
+/// A matcher is a policy whose misses are those that it lists.
+impl<M: Matcher> Policy for M {
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
-        self.slots.resize(ids.len(), -1);
-        self.matcher.step(ids, &mut self.slots, &mut self.misses);
-        misses.extend(self.misses.iter().map(|miss| miss.id));
+        let (mut slots, mut missed) = (vec![-1; ids.len()], Vec::new());
+        self.step(ids, &mut slots, &mut missed);
+        misses.extend(missed.iter().map(|miss| miss.id));
     }
 }
 
@@ -151,31 +137,39 @@ impl Sum for HitCount {
     }
 }
 
+/// Counts the hits of a trace, of which `missed` returns the misses of each step.
+fn count(trace: &Trace, mut missed: impl FnMut(usize, &[i32]) -> usize) -> HitCount {
+    let mut count = HitCount::default();
+    for (step, ids) in trace.ids.chunks_exact(trace.tokens * trace.k).enumerate() {
+        let selected = ids.iter().filter(|&&id| id >= 0).count();
+        count.add(step, selected as u64, (selected - missed(step, ids)) as u64);
+    }
+    count
+}
+
 /// Replays `trace` on `policy` and counts the hits. The selection of a row that was rewritten since its
 /// last selection is no hit, whatever the policy keeps.
 pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
-    let mut count = HitCount::default();
     let mut misses = Vec::with_capacity(trace.k);
     let mut stale = trace.stale().into_iter().peekable();
-    for step in 0..trace.steps {
+    let mut end = 0;
+    count(trace, |_, ids| {
         policy.begin_step();
-        for token in 0..trace.tokens {
-            let ids = trace.row(step, token);
-            let end = (step * trace.tokens + token + 1) * trace.k;
+        let mut missed = 0;
+        for ids in ids.chunks_exact(trace.k) {
             misses.clear();
             policy.token(ids, &mut misses);
-            let selected = ids.iter().filter(|&&id| id >= 0).count();
-            let mut hits = selected.saturating_sub(misses.len());
+            missed += misses.len();
+            end += trace.k;
             if stale.peek().is_some_and(|&at| at < end) {
                 misses.sort_unstable();
                 while let Some(at) = stale.next_if(|&at| at < end) {
-                    hits -= usize::from(misses.binary_search(&trace.ids[at]).is_err());
+                    missed += usize::from(misses.binary_search(&trace.ids[at]).is_err());
                 }
             }
-            count.add(step, selected as u64, hits as u64);
         }
-    }
-    count
+        missed
+    })
 }
 
 /// Counts the hits of a buffer of unlimited size, which no other can surpass.
@@ -186,29 +180,22 @@ pub fn count_ceiling(trace: &Trace) -> Result<HitCount> {
 
 /// Counts as hits the ids that repeat another one of their step, which a gather needs to copy once only.
 pub fn count_repeats(trace: &Trace) -> HitCount {
-    let mut count = HitCount::default();
-    for (step, ids) in trace.ids.chunks_exact(trace.tokens * trace.k).enumerate() {
+    count(trace, |_, ids| {
         let mut ids: Vec<i32> = ids.iter().copied().filter(|&id| id >= 0).collect();
-        let selected = ids.len() as u64;
         ids.sort_unstable();
         ids.dedup();
-        count.add(step, selected, selected - ids.len() as u64);
-    }
-    count
+        ids.len()
+    })
 }
 
 /// Replays `trace` on an empty table and counts the hits. K and N_q of `params` must be those of the
 /// trace. Each step invalidates the ids from its `stable` on, as in an engine.
 pub fn count_operator_hits(trace: &Trace, params: &Params, machine: Machine) -> Result<HitCount> {
     let mut table = StandaloneTable::new(params)?;
-    let mut count = HitCount::default();
-    for (step, ids) in trace.ids.chunks_exact(trace.tokens * trace.k).enumerate() {
+    Ok(count(trace, |step, ids| {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
-        let misses = table.step_on(machine, ids, trace.tokens, stable) as u64;
-        let selected = ids.iter().filter(|&&id| id >= 0).count() as u64;
-        count.add(step, selected, selected - misses);
-    }
-    Ok(count)
+        table.step_on(machine, ids, trace.tokens, stable)
+    }))
 }
 
 /// Checks that a buffer has at least `min` slots, at least one, and at most 2^26.

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::batch::OwnedBatch;
 use anyhow::Result;
 use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 use avsg::device::stage_two::share_start;
@@ -12,7 +13,6 @@ use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
 use serde::Serialize;
 
 use crate::baseline::ResidentLru;

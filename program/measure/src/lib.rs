@@ -3,11 +3,17 @@
 
 mod array;
 pub mod baseline;
+pub mod batch;
 pub mod checks;
 pub mod contenders;
+pub mod content;
+pub mod device_arrays;
 pub mod disk;
+pub mod exact;
+pub mod fresh;
 pub mod npz;
 pub mod output_file;
+pub mod splitmix;
 pub mod stats;
 pub mod synth;
 pub mod throughput;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zip::{ZipArchive, ZipWriter};
 
-use crate::array::{Array, Kind, wrong_kind};
+use crate::array::{Array, NumberKind, wrong_kind};
 use crate::checks::require;
 use crate::output_file;
 use avsg::{Error, Result};
@@ -72,8 +72,8 @@ pub(crate) fn parse(name: &str, bytes: Vec<u8>) -> Result<Array> {
         invalid(limit, format!("array {name}"), "save it again")
     })?;
     let Header { kind, is_fortran, shape, start } = header;
-    let found = Kind::named(kind);
-    let kind = found.ok_or_else(|| wrong_kind(name, &format!("'{kind}'"), &Kind::NUMBERS))?;
+    let found = NumberKind::named(kind);
+    let kind = found.ok_or_else(|| wrong_kind(name, &format!("'{kind}'"), &NumberKind::NUMBERS))?;
     // The two orders are the same for an array of one dimension.
     let is_c = !is_fortran || shape.len() <= 1;
     let (value, remedy) = (format!("Fortran (array {name})"), "save numpy.ascontiguousarray of it");

@@ -11,9 +11,9 @@
 //! Only splitmix64 and libm are used, so a seed gives the same trace on every machine.
 
 use crate::checks::require;
+use crate::splitmix::SplitMix64;
 use crate::trace::{MAX_ID, Trace};
 use avsg::Result;
-use avsg_testkit::splitmix::SplitMix64;
 
 /// The context length of the paper's experiments.
 pub const CONTEXT: usize = 16384;

@@ -15,9 +15,9 @@ use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
+use crate::batch::OwnedBatch;
 use crate::stats::{Summary, us_since};
 use crate::turns::{Contender, Turns};
-use avsg_testkit::batch::OwnedBatch;
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
 pub const REQUESTS: usize = 8;

@@ -2,20 +2,19 @@
 
 mod part;
 mod read;
-mod repeats;
+mod reselected;
 mod source;
-mod stale;
 
 use std::path::Path;
 
-pub use part::{Part, Pick};
-pub use repeats::Repeats;
+pub use part::{Pick, TracePart};
+pub use reselected::Repeats;
 
 use crate::checks::require;
 use crate::npz::Writer;
+use crate::splitmix::{GAMMA, SplitMix64, mix};
 use avsg::device::params::ID_LIMIT;
 use avsg::{Error, Result};
-use avsg_testkit::splitmix::{GAMMA, SplitMix64, mix};
 
 /// The largest id that a table takes.
 pub const MAX_ID: i32 = ID_LIMIT - 1;

@@ -18,11 +18,11 @@ pub struct Contender<'a> {
     pub parts: Vec<&'static str>,
     /// Does a step with the ids that it selects, and writes the microseconds of each part. A part that the step
     /// leaves out stays NaN.
-    pub step: Work<'a>,
+    pub step: StepFn<'a>,
 }
 
 /// A step with the ids that it selects, which writes the microseconds of each part.
-pub type Work<'a> = Box<dyn FnMut(&[i32], &mut [f64]) -> Result<()> + 'a>;
+pub type StepFn<'a> = Box<dyn FnMut(&[i32], &mut [f64]) -> Result<()> + 'a>;
 
 impl<'a> Contender<'a> {
     /// Returns a contender whose step is one part.

@@ -6,8 +6,6 @@ mod step;
 mod transfer;
 mod workload;
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
@@ -29,14 +27,13 @@ pub enum Bench {
     Disk(disk::Options),
 }
 
-pub fn run(bench: Bench) -> Result<ExitCode> {
+pub fn run(bench: Bench) -> Result<()> {
     match bench {
-        Bench::Match(options) => matching::run(&options)?,
-        Bench::Transfer(options) => transfer::run(&options)?,
-        Bench::Step(options) => step::run(&options)?,
-        Bench::Disk(options) => disk::run(&options)?,
+        Bench::Match(options) => matching::run(&options),
+        Bench::Transfer(options) => transfer::run(&options),
+        Bench::Step(options) => step::run(&options),
+        Bench::Disk(options) => disk::run(&options),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The machine that the figures were measured on.

@@ -1,24 +1,21 @@
 //! `avsg compare` computes the hit rates of what can be chosen on recorded traces, and says what to take.
 
-mod report;
-mod show;
-
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
 use clap::Args;
+use serde::Serialize;
 
-use super::geometry::TableOptions;
-use super::output::{self, Sinks};
-use super::recommended::recommended;
-use super::rules::{default_slots, rules};
+use super::engine_options::TableOptions;
+use super::lifetimes::{default_slots, recommended, rules};
+use super::output::{self, Cell, Page, Sinks, Table};
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, lru_hits, operator_hits, policy_hits};
 use crate::baseline::{Belady, HitCount, LRU, NO_BUFFER, NO_REPEATS, OPTIMUM};
-use report::{Advice, At, PolicyRates, Report};
+use crate::draw;
 
 #[derive(Args, Debug)]
 #[command(
@@ -39,12 +36,11 @@ pub struct Options {
     sinks: Sinks,
 }
 
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.sinks.check(options.trace.paths())?;
     let traces = Traces::new(options.trace.read_all()?)?;
     let report = measure(options, &traces)?;
-    options.sinks.write(&report, show::page, show::chart)?;
-    Ok(ExitCode::SUCCESS)
+    options.sinks.write(&report, page, chart)
 }
 
 fn measure(options: &Options, traces: &Traces) -> Result<Report> {
@@ -94,4 +90,152 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     // The optimum of the first S was added before the rules that only a later S has.
     policies.sort_by_key(|rates| rates.policy == OPTIMUM);
     Ok(Report { taken: Taken::new(&options.trace, traces), advice, slots, policies })
+}
+
+/// The hit rates of all policies.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    taken: Taken,
+    slots: Vec<u32>,
+    policies: Vec<PolicyRates>,
+    /// What to take at each S; nothing if no step after the first selects an id.
+    advice: Vec<Advice>,
+}
+
+/// One policy at each S of the report.
+#[derive(Serialize)]
+struct PolicyRates {
+    policy: String,
+    at: Vec<At>,
+}
+
+#[derive(Serialize)]
+struct At {
+    slots: u32,
+    /// In percent after the first step; null if no later step selects an id.
+    hit_rate: Option<f64>,
+    /// Mean misses of a step after the first.
+    misses_per_step: Option<f64>,
+}
+
+/// The rule to take at one S.
+#[derive(Debug, PartialEq, Serialize)]
+struct Advice {
+    slots: u32,
+    /// The lifetime rule.
+    lifetime: String,
+    /// In percent after the first step.
+    hit_rate: f64,
+    /// Mean misses of a step after the first.
+    misses_per_step: f64,
+}
+
+impl Advice {
+    /// Returns the advice to take a rule with these hits; `None` if no step after the first selects an id.
+    fn of(best: Params, hits: &HitCount, traces: &Traces) -> Option<Self> {
+        Some(Self {
+            slots: best.slots,
+            lifetime: best.lifetime.to_string(),
+            hit_rate: hits.percent()?,
+            misses_per_step: traces.misses_per_step(hits)?,
+        })
+    }
+}
+
+impl Report {
+    /// Returns the mean misses of a step after the first of a policy at the first S.
+    fn misses(&self, policy: &str) -> Option<f64> {
+        self.policies.iter().find(|rates| rates.policy == policy)?.at.first()?.misses_per_step
+    }
+
+    /// Returns the least S from which on every larger one copies as many rows with the advised rule;
+    /// `None` if that is the largest.
+    fn enough(&self) -> Option<u32> {
+        let last = self.advice.last()?;
+        let mut advice = self.advice.iter();
+        let least = advice.find(|advice| advice.misses_per_step <= last.misses_per_step)?;
+        (least.slots < last.slots).then_some(least.slots)
+    }
+}
+
+impl PolicyRates {
+    /// Returns the kind of the rule, and the rates: what neighbours on a line share.
+    fn key(&self) -> (&str, Vec<(u32, Option<u64>)>) {
+        let kind = self.policy.split(':').next().unwrap_or_default();
+        let rates = self.at.iter().map(|at| (at.slots, at.hit_rate.map(f64::to_bits)));
+        (kind, rates.collect())
+    }
+}
+
+/// Returns the page: the rule to take, one row per policy and one column per S, and what was assumed.
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    report.taken.warning.iter().for_each(|warning| page.text(warning));
+    page.text(verdict(report));
+    let columns = report.slots.iter().map(|slots| format!("S = {slots}, %"));
+    let mut table = Table::new(std::iter::once("policy".to_owned()).chain(columns));
+    for equal in report.policies.chunk_by(|a, b| a.key() == b.key()) {
+        let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
+        let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
+        let cell = |&slots: &u32| {
+            let rate = equal[0].at.iter().find(|at| at.slots == slots).and_then(|at| at.hit_rate);
+            let advice = report.advice.iter().find(|advice| advice.slots == slots);
+            let taken = advice.map(|advice| &advice.lifetime);
+            let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
+            let mark = if is_taken { " *" } else { "" };
+            rate.map_or_else(Cell::none, |rate| Cell::shown(rate, format!("{rate:.2}{mark}")))
+        };
+        let name = Cell::from(format!("{}{end}", equal[0].policy));
+        table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
+    }
+    page.table(&table);
+    page.text("hits in percent after the first step; * is the rule to take");
+    page.text(format!("assumed   {}", report.taken.words(false)));
+    page
+}
+
+/// Says which rule to take at each S and what a step then copies.
+fn verdict(report: &Report) -> String {
+    if report.advice.is_empty() {
+        return "No step after the first selects an id, so there is no hit rate.".to_owned();
+    }
+    let parts = report.advice.chunk_by(|a, b| a.lifetime == b.lifetime).map(|same| {
+        let (first, last) = (&same[0], &same[same.len() - 1]);
+        let ends = |of: &dyn Fn(&Advice) -> String| match [first, last].map(of) {
+            [one, other] if one == other => one,
+            [one, other] => format!("{one} to {other}"),
+        };
+        format!(
+            "{} at S = {}: {} % of hits, a step copies {} rows",
+            first.lifetime,
+            ends(&|advice| advice.slots.to_string()),
+            ends(&|advice| format!("{:.2}", advice.hit_rate)),
+            ends(&|advice| format!("{:.1}", advice.misses_per_step))
+        )
+    });
+    let enough = report.enough();
+    let enough = enough.map(|least| format!("; more slots than {least} copy no fewer rows"));
+    let parts = parts.collect::<Vec<_>>().join("; ");
+    let gathers = [NO_BUFFER, NO_REPEATS].map(|gather| report.misses(gather).unwrap_or_default());
+    format!(
+        "take {parts}{}; a gather of every selected row copies {:.1}, one without repeats {:.1}",
+        enough.unwrap_or_default(),
+        gathers[0],
+        gathers[1]
+    )
+}
+
+/// Draws the hit rates at each S: the optimum, exact LRU, and the rule to take, with the least S that has all
+/// hits.
+fn chart(folder: &Path, report: &Report) -> Result<PathBuf> {
+    let bound = |name: &'static str| {
+        let rates = report.policies.iter().filter(|rates| rates.policy == name);
+        let at = rates.flat_map(|rates| &rates.at);
+        (name, at.filter_map(|at| Some((f64::from(at.slots), at.hit_rate?))).collect())
+    };
+    let own = report.advice.iter();
+    let own = own.map(|advice| (&advice.lifetime[..], (f64::from(advice.slots), advice.hit_rate)));
+    let (subject, bounds) = (report.taken.words(true), [bound(LRU), bound(OPTIMUM)]);
+    draw::hit_rates(folder.join("compare-hit-rate.svg"), &subject, &bounds, own, report.enough())
 }

@@ -9,7 +9,7 @@ mod event;
 mod exam;
 mod facts;
 mod harness;
-mod kernels;
+mod kernel_checks;
 mod options;
 mod placed;
 mod private;
@@ -27,7 +27,7 @@ use anyhow::Result;
 use serde_json::{Value, to_value};
 
 use super::output::with_origin;
-use check::{Check, Work};
+use check::{Check, CheckKind};
 use harness::Harness;
 pub use options::Options;
 use report::{Line, NoDevice};
@@ -51,15 +51,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 /// Runs a check in this process, and returns the JSON of its result: the device, or the check's lines of the report.
 fn find(options: &Options, name: &str, folder: &Path) -> Result<Value> {
-    let harness = Harness::new(&options.target, options.limit, folder);
-    let Some(check) = Check::named(name) else {
+    let check = Check::named(name);
+    let harness = Harness::new(options, folder, check.map_or(|plain| plain, |check| check.vary));
+    let Some(check) = check else {
         let device = harness.and_then(|harness| harness.describe());
         return Ok(to_value(device.map_err(|error| NoDevice::new(&error)))?);
     };
     let harness = harness?;
     Ok(to_value(match check.work {
-        Work::Kernel(kernel) => vec![(check.name, kernels::run(&harness, kernel))],
-        Work::Fact(fact) => vec![(check.name, Line::new(fact(&harness)))],
-        Work::Times => times::measure(&harness, check.name),
+        CheckKind::Kernels(kernels) => vec![(check.name, kernel_checks::run(&harness, kernels))],
+        CheckKind::Fact(fact) => vec![(check.name, Line::new(fact(&harness)))],
+        CheckKind::Times => times::measure(&harness, check.name),
     })?)
 }

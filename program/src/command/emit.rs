@@ -1,24 +1,23 @@
 //! `avsg emit` writes the kernels of a geometry as source text, and shows the memory that they use.
 
-pub mod report;
-
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg::Error;
+use avsg::device::memory::table_words;
 use avsg::device::params::Params;
 use avsg_linker::ascend::kernels::{Abi, Kernels, kernels};
+use avsg_linker::ascend::limits::UB_BYTES;
 use avsg_linker::ascend::soc::{self, Soc};
 use avsg_linker::ascend::toolchain;
 use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::ascend::{Failed, stage_one};
 use clap::Args;
+use serde::Serialize;
 
-use super::geometry::TableOptions;
-use super::output::OutputOptions;
+use super::engine_options::TableOptions;
+use super::output::{self, Cell, OutputOptions, Page, Table};
 use crate::output_file;
-use report::Report;
 
 /// The chip and the geometry, which are constants in the kernels.
 #[derive(Args, Debug)]
@@ -79,7 +78,7 @@ pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
 }
 
 #[derive(Args, Debug)]
-#[command(mut_arg("spread", super::geometry::spread_on_device))]
+#[command(mut_arg("spread", super::engine_options::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
                         The kernels include the written headers, and the headers include kernel_operator.h of CANN. \
                         The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
@@ -98,7 +97,7 @@ pub struct Options {
 }
 
 /// Writes the kernels if a directory is given, and prints their plan.
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.output.check_with_folder([], options.out.as_deref())?;
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, plan) = kernels_of(&p, Abi::Direct)?;
@@ -125,8 +124,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             page.text(format!("Stage One: {plan}"));
         }
         page
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Writes one file below `dir`, creates the folders of its path, and returns the whole path.
@@ -135,4 +133,75 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
     to.parent().map_or(Ok(()), output_file::folder)?;
     output_file::write(&to, bytes)?;
     Ok(to)
+}
+
+/// The chip, the geometry and the files of its kernels.
+#[derive(Serialize)]
+pub struct Report {
+    soc: &'static str,
+    cores: u32,
+    geometry: String,
+    /// Bytes of device memory of one table.
+    table_bytes: usize,
+    files: Vec<EmittedFile>,
+}
+
+#[derive(Serialize)]
+struct EmittedFile {
+    file: String,
+    lines: usize,
+    /// Bytes of unified buffer, of a kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unified_buffer_bytes: Option<u32>,
+    /// The most blocks of a launch, for a kernel whose blocks must all run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<u32>,
+}
+
+impl Report {
+    pub fn new(p: &Params, soc: Soc, kernels: &Kernels) -> Self {
+        let header = |(name, text): &(&str, String)| EmittedFile {
+            file: (*name).to_owned(),
+            lines: text.lines().count(),
+            unified_buffer_bytes: None,
+            blocks: None,
+        };
+        let mut files: Vec<EmittedFile> = kernels.headers.iter().map(header).collect();
+        files.extend(kernels.kernels.iter().map(|kernel| EmittedFile {
+            file: format!("{}.cpp", kernel.name),
+            lines: kernel.text.lines().count(),
+            unified_buffer_bytes: Some(kernel.ub_bytes),
+            // All blocks of a kernel that calls SyncAll must run at the same time.
+            blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
+        }));
+        let (cores, table_bytes) = (soc.cores, 4 * table_words(p));
+        Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
+    }
+
+    /// Returns the page that begins with what was written.
+    pub fn page(&self, written: &str) -> Page {
+        let mut page = Page::default();
+        page.text(written);
+        let columns =
+            "file | lines | unified buffer, bytes | share of its 184 KiB, % | blocks per launch";
+        let mut table = Table::new(columns.split(" | "));
+        for file in &self.files {
+            let share = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(UB_BYTES);
+            let used = file.unified_buffer_bytes;
+            let blocks = file.blocks.map_or_else(|| "any".into(), |n| format!("at most {n}"));
+            table.add_row([
+                file.file.clone().into(),
+                file.lines.into(),
+                used.map_or_else(Cell::none, Cell::from),
+                used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
+                used.map_or_else(Cell::none, |_| blocks.into()),
+            ]);
+        }
+        page.table(&table);
+        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
+        page.text(format!("geometry  {}", self.geometry));
+        let bytes = output::bytes(self.table_bytes);
+        page.text(format!("table     {bytes} of device memory per state"));
+        page
+    }
 }

@@ -1,9 +1,7 @@
 //! `avsg info` computes the memory that a deployment needs, without allocating it.
 
-mod device;
+mod ascend_device;
 mod file;
-
-use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg::buffer::{BufferConfig, DeviceBuffer};
@@ -16,12 +14,12 @@ use avsg::system::{available_memory, cpus::allowed_cpu_count};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::{DeviceOptions, Geometry, TableOptions};
+use super::engine_options::{DeviceOptions, Geometry, TableOptions};
 use super::model::{Model, ModelOptions};
 use super::output::{self, Cell, OutputOptions, Page, Table};
 use crate::checks::product;
-use device::Ascend;
-use file::File;
+use ascend_device::Ascend;
+use file::PlannedFile;
 
 #[derive(Args, Debug)]
 #[command(
@@ -65,7 +63,7 @@ const K: usize = 2048;
 
 #[derive(Serialize)]
 struct Report {
-    cpu: Cpu,
+    cpu: HostCpu,
     /// The Ascend device, unless the CPU is the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<Ascend>,
@@ -73,11 +71,11 @@ struct Report {
     geometry: Deployment,
     bytes: Bytes,
     /// The files that could hold the rows in the place of the host pool, if they were asked for.
-    files: Vec<File>,
+    files: Vec<PlannedFile>,
 }
 
 #[derive(Serialize)]
-struct Cpu {
+struct HostCpu {
     machines: Vec<String>,
     chosen: String,
     /// What the CPU or the operating system lacks for the widest machine of the architecture.
@@ -140,7 +138,7 @@ fn measure(options: &Options) -> Result<Report> {
     let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
     let table = 4 * state_words(&params);
     let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = || File::on_disks([layers, indexers, context], format, requests);
+    let files = || PlannedFile::on_disks([layers, indexers, context], format, requests);
     let files = if options.file { files()? } else { Vec::new() };
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
@@ -166,7 +164,7 @@ fn measure(options: &Options) -> Result<Report> {
             .map(|(device, host)| device && host),
     };
     Ok(Report {
-        cpu: Cpu {
+        cpu: HostCpu {
             machines: Machine::all().iter().map(ToString::to_string).collect(),
             chosen: machine.to_string(),
             lacks: Machine::missing(),
@@ -180,11 +178,10 @@ fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.output.check([], [])?;
     let report = measure(options)?;
-    options.output.write(&report, || page(&report))?;
-    Ok(ExitCode::SUCCESS)
+    options.output.write(&report, || page(&report))
 }
 
 fn page(report: &Report) -> Page {

@@ -3,19 +3,17 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::opp::project;
 use clap::Args;
 
-use super::emit::report::Report;
-use super::emit::{self, KernelOptions};
+use super::emit::{self, KernelOptions, Report};
 use super::output::OutputOptions;
 
 #[derive(Args, Debug)]
-#[command(mut_arg("spread", super::geometry::spread_on_device))]
+#[command(mut_arg("spread", super::engine_options::spread_on_device))]
 #[command(after_help = "Example:\n  avsg opp --soc ascend910b3 --slots 8192 --out avsg_opp\n\n\
                         Run avsg_opp/build.sh on a machine with CANN to build the operator package.")]
 pub struct Options {
@@ -29,7 +27,7 @@ pub struct Options {
 }
 
 /// Writes the project and prints the plan of its kernels.
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.output.check_with_folder([], Some(&options.out))?;
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, _) = emit::kernels_of(&p, Abi::Operator)?;
@@ -47,6 +45,5 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             files.len(),
             options.out.display()
         ))
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }

@@ -160,17 +160,15 @@ impl Sinks {
 /// it is dropped.
 pub struct Progress {
     what: &'static str,
-    done: Shared<usize>,
     steps: usize,
-    /// The percentage that the line shows.
-    shown: Shared<Option<usize>>,
+    /// The steps that are done; `None` if nobody sees the line.
+    done: Option<Shared<usize>>,
 }
 
 /// Shows what the program does in `steps` steps.
 pub fn progress(steps: usize, what: &'static str) -> Progress {
-    let is_seen = io::stderr().is_terminal();
-    let shown = Shared::new((!is_seen).then_some(usize::MAX));
-    let line = Progress { what, done: Shared::new(0), steps, shown };
+    let done = io::stderr().is_terminal().then(Shared::default);
+    let line = Progress { what, steps, done };
     // The first step may take long.
     line.inc(0);
     line
@@ -179,18 +177,20 @@ pub fn progress(steps: usize, what: &'static str) -> Progress {
 impl Progress {
     /// Counts steps that are done.
     pub fn inc(&self, steps: usize) {
-        self.done.set(self.done.get() + steps);
-        let percent = 100 * self.done.get() / self.steps.max(1);
-        if self.shown.get().is_none_or(|shown| shown != percent && shown != usize::MAX) {
-            self.shown.set(Some(percent));
-            let _ = write!(io::stderr(), "\r\x1b[K{} {percent} %", self.what);
+        let Some(done) = &self.done else { return };
+        let percent = |done| 100 * done / self.steps.max(1);
+        let before = percent(done.get());
+        done.set(done.get() + steps);
+        let now = percent(done.get());
+        if steps == 0 || now != before {
+            let _ = write!(io::stderr(), "\r\x1b[K{} {now} %", self.what);
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.shown.get() != Some(usize::MAX) {
+        if self.done.is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }

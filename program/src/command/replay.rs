@@ -21,12 +21,12 @@ use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_linker::ascend::{Failed, stage_one};
 
-use super::geometry::{Device, DeviceOptions, ROW_BYTES, RowOptions, TableOptions};
+use super::engine_options::{DeviceChoice, DeviceOptions, ROW_BYTES, RowOptions, TableOptions};
+use super::lifetimes::recommended;
 use super::output::{self, OutputOptions};
-use super::recommended::recommended;
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
-use report::{Memory, Report, Tally};
+use report::{MemoryUse, Report, Tally};
 use results::Results;
 use world::World;
 
@@ -100,14 +100,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let used = used_rows(&trace, rows);
     let host_rows_used = used.iter().filter(|&&used| used).count();
     // A device registers its pool, which provides memory for all of it.
-    let sparse = options.device.device == Device::Cpu
+    let sparse = options.device.device == DeviceChoice::Cpu
         && options.file.is_none()
         && sparse::is_worthwhile(host_pool_bytes, host_rows_used, rows);
-    let memory = Memory { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used };
+    let memory = MemoryUse { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used };
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {
-        let simulated = options.device.device == Device::AscendSim;
+        let simulated = options.device.device == DeviceChoice::AscendSim;
         let what = if simulated { "compile kernels" } else { "create the engine" };
         output::show_during(what, || options.device.engine(config, &pool))?
     };
@@ -137,7 +137,7 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
     let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
     let with = |slots| table.params(trace.k, trace.tokens, slots, options.page);
     let mut params = with(options.slots.unwrap_or(wanted))?;
-    if device.device != Device::Cpu {
+    if device.device != DeviceChoice::Cpu {
         // A vector core compares 128 lifetimes at once.
         let may_shrink = |slots| options.slots.is_none() && slots as usize >= 2 * least.max(128);
         while may_shrink(params.slots) && matches!(stage_one(&params), Err(Failed::TooLarge(_))) {

@@ -1,7 +1,7 @@
 //! `avsg size` computes how many slots a recorded trace needs, and what they gain.
 
 mod deployment;
-mod disk;
+mod disk_times;
 mod report;
 mod show;
 mod time;
@@ -15,11 +15,10 @@ use avsg::engine::MachineChoice;
 use clap::Args;
 
 use super::busy::Watch;
-use super::geometry::TableOptions;
+use super::engine_options::TableOptions;
+use super::lifetimes::{least_slots, recommended};
 use super::model::ModelOptions;
 use super::output::{self, Sinks};
-use super::recommended::recommended;
-use super::rules::least_slots;
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, lru_hits, operator_hits};
 use crate::baseline::HitCount;

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::output::{count, show_during};
 use crate::checks::require;
-use crate::trace::{Part, Pick, Trace, name_of};
+use crate::trace::{Pick, Trace, TracePart, name_of};
 
 /// The part of a file with axes for layers or requests. A command that has these options has the
 /// argument `trace`.
@@ -38,7 +38,7 @@ pub struct Named {
     /// Name of the file and of the part.
     pub name: String,
     /// What was taken of the file.
-    pub part: Part,
+    pub part: TracePart,
     /// What was read.
     pub trace: Trace,
 }
@@ -62,7 +62,7 @@ impl PartOptions {
                 (Some(Pick::All), Some(number)) => format!(", {noun} {number}"),
                 _ => String::new(),
             };
-            let Part { layer, request } = part;
+            let TracePart { layer, request } = part;
             let [layer, request] =
                 [axis(self.layer, "layer", layer), axis(self.request, "request", request)];
             let name = format!("{file}{layer}{request}");
@@ -171,7 +171,7 @@ impl TraceOptions {
 
     /// Says what the axes of the files were taken for, with the options that say otherwise; `last` is the
     /// last part of a file.
-    pub fn describe(&self, trace: &Trace, last: Part) -> String {
+    pub fn describe(&self, trace: &Trace, last: TracePart) -> String {
         let axis = |noun, pick, number: Option<usize>| match (pick, number) {
             (Some(Pick::All), Some(last)) => format!("all {}", count(last + 1, noun)),
             (_, Some(number)) => format!("{noun} {number}"),

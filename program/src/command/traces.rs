@@ -10,7 +10,7 @@ use super::trace_options::{Named, TraceOptions};
 use crate::baseline::{
     ExactLru, HitCount, Policy, count_ceiling, count_hits, count_operator_hits, count_repeats,
 };
-use crate::trace::{Part, Repeats, Trace};
+use crate::trace::{Repeats, Trace, TracePart};
 
 /// Traces of one N_q and one K, and the hits of a buffer of unlimited size on each of them.
 pub struct Traces {
@@ -115,7 +115,7 @@ pub struct Taken {
 impl Taken {
     pub fn new(options: &TraceOptions, traces: &Traces) -> Self {
         let (first, repeats) = (traces.first(), traces.repeats());
-        let last = traces.all.last().map_or(Part::default(), |named| named.part);
+        let last = traces.all.last().map_or(TracePart::default(), |named| named.part);
         Self {
             trace: options.name(),
             taken: options.describe(first, last),

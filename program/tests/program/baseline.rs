@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use avsg_cli::baseline::resident_lru::{ResidentLru, Selection};
 use avsg_cli::baseline::{
-    Belady, ExactLru, HitCount, Matcher, MatcherPolicy, Miss, Policy, PreviousStep, ScalarTable,
-    count_hits,
+    Belady, ExactLru, HitCount, Matcher, Miss, Policy, PreviousStep, ScalarTable, count_hits,
 };
 use avsg_cli::trace::Trace;
 use avsg_testkit::content::{check_row, fill_row, tag};
@@ -99,7 +98,7 @@ fn previous_step_hits_the_intersection_of_two_rows() {
         let rows: Vec<HashSet<i32>> =
             trace.ids.chunks(k).map(|row| selected(row).collect()).collect();
         let hits: usize = rows.windows(2).map(|w| w[0].intersection(&w[1]).count()).sum();
-        let mut policy = MatcherPolicy::new(PreviousStep::new(k).unwrap());
+        let mut policy = PreviousStep::new(k).unwrap();
         assert_eq!(count_hits(&trace, &mut policy).hits, hits as u64);
     }
 }
@@ -152,8 +151,8 @@ fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
     let policies: [&mut dyn Policy; 4] = [
         &mut ExactLru::new(3).unwrap(),
         &mut Belady::new(&trace, 3).unwrap(),
-        &mut MatcherPolicy::new(PreviousStep::new(3).unwrap()),
-        &mut MatcherPolicy::new(ScalarTable::new(3).unwrap()),
+        &mut PreviousStep::new(3).unwrap(),
+        &mut ScalarTable::new(3).unwrap(),
     ];
     for policy in policies {
         for row in rows.iter().cycle().take(20) {
@@ -184,7 +183,7 @@ fn implementations_of_lru_hit_alike() {
     let mut random = SplitMix64::new(11);
     let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
     let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
-    let scalar = count_hits(&trace, &mut MatcherPolicy::new(ScalarTable::new(64).unwrap()));
+    let scalar = count_hits(&trace, &mut ScalarTable::new(64).unwrap());
     // The two differ only in the order of the ids of one step.
     let difference = exact.hits.abs_diff(scalar.hits) as f64 / exact.selected as f64;
     assert!(difference < 0.03, "{exact:?} {scalar:?}");
@@ -278,5 +277,20 @@ fn lru_resident_compact_does_what_two_lists_do_on_any_number_of_threads() {
                 assert_eq!((&found.id_at, &found.order), (&model.id_at, &model.order));
             }
         }
+    }
+}
+
+#[test]
+fn exact_lru_evicts_in_the_order_of_the_last_use_and_no_id_of_the_step() {
+    let mut lru = ExactLru::new(3).unwrap();
+    for (ids, old) in [
+        (vec![1, 2, 3], vec![]),
+        (vec![1, 4], vec![2]),
+        (vec![3, 5, 6], vec![1, 4]),
+        (vec![2, 3], vec![5]),
+    ] {
+        let mut evicted = Vec::new();
+        lru.select(&ids, |_, id| evicted.extend(id));
+        assert_eq!(evicted, old, "{ids:?}");
     }
 }

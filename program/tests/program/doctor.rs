@@ -7,6 +7,9 @@ use std::process::Output;
 use std::sync::Once;
 
 use avsg::device::kernels::{Arg, KernelName};
+use avsg::device::learned::part;
+use avsg::device::memory::links_end;
+use avsg::device::params::{Lifetime, Params};
 use serde_json::Value;
 
 use crate::support::{command, errors, folder, has, has_cpp_compiler, stand_in_for_cann};
@@ -112,11 +115,12 @@ fn the_simulated_report_has_every_line() {
         })
     };
     let names = report["lines"].as_object().unwrap().keys();
-    // Two builds, the kernels, what is left open, and times.
-    assert_eq!(names.len(), 2 + 5 + 13 + 29, "{report}");
+    // The build, the kernels, their other geometries, what is left open, and sizes and times.
+    assert_eq!(names.len(), 1 + 5 + 4 + 13 + 37, "{report}");
     for name in names {
         let found = line(&report, name);
-        let may_lack = ["int32_overflow", "hugetlb_registration"].contains(&name.as_str());
+        let may_lack = ["int32_overflow", "hugetlb_registration"].contains(&name.as_str())
+            || name.starts_with("code_");
         assert!(is_expected(found) || may_lack && found["value"].is_null(), "{name}: {found}");
         has(&page, &[name]);
         assert!(is_named(name), "docs/ascend.md does not say what {name} decides");
@@ -259,7 +263,8 @@ fn kernels_with(faults: &str, only: &str, limit: &str) -> Vec<(String, String)> 
     assert_eq!(output.status.code(), Some(1), "{faults}: {output:?}");
     assert!(output.stdout.starts_with(b"A kernel is not good; "), "{faults}: {output:?}");
     let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
-    let kernels = kernels.iter().filter_map(|name| report["lines"].get(name));
+    let geometries = ["four_tokens", "learned", "pages", "paper_table"];
+    let kernels = kernels.iter().chain(&geometries).filter_map(|name| report["lines"].get(name));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     kernels.map(|kernel| (text(&kernel["value"]), text(&kernel["reason"]))).collect()
 }
@@ -306,6 +311,52 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
         for ((status, reason), expected) in kernels.iter().zip(expected) {
             assert!(status == expected.0 && reason.contains(expected.1), "{faults}: {kernels:?}");
         }
+    }
+}
+
+/// A word is wrong that engines of the plain geometry do not have, or have with another meaning.
+#[test]
+fn a_kernel_that_is_wrong_in_another_geometry_is_named() {
+    if !kernels_compile() {
+        return;
+    }
+    let plain = Params { lifetime: Lifetime::Constant(127), ..Params::compact(64, 1, 256) };
+    let learned = Params { tokens: 4, lifetime: Lifetime::Learned, ..plain };
+    let paper = Params::paper(64, 1, 256);
+    let value = links_end(&learned) + part::VALUES + 200;
+    let link = links_end(&paper) - 1;
+    // The last word of the last slot, which a request of one token does not use.
+    let row = corrupt(KernelName::Step, Arg::Kv0, 2 * 256 * 1152 / 4 - 1, 5);
+    let cases = [
+        (
+            "four_tokens",
+            corrupt(KernelName::Plan, Arg::Slot, 8 * 64 - 1, 0),
+            "avsg_plan: step 0: slot 511 is 0",
+        ),
+        ("four_tokens", row, "avsg_step: step 2: slot 255 has not the row of id"),
+        (
+            "learned",
+            corrupt(KernelName::Plan, Arg::Tables, value, 9),
+            &format!("avsg_plan: step 0: word of a table {value} is 9"),
+        ),
+        (
+            "pages",
+            corrupt(KernelName::Plan, Arg::MissRow, 0, 7),
+            "avsg_plan: step 0: the miss lists differ",
+        ),
+        (
+            "paper_table",
+            corrupt(KernelName::Reset, Arg::Tables, link, 9),
+            &format!("avsg_reset: word of a table {link} is 9"),
+        ),
+    ];
+    for (geometry, faults, reason) in cases {
+        let kernels = kernels_with(&faults, geometry, "60");
+        let [(status, found)] = &kernels[..] else { panic!("{kernels:?}") };
+        assert!(
+            status == "wrong" && found.starts_with(reason),
+            "{geometry}, {faults}: {kernels:?}"
+        );
     }
 }
 

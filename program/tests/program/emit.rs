@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
+
+use avsg_linker::ascend::object::check_type;
 
 use crate::support::{folder, has, has_cpp_compiler, stand_in_for_cann, text};
 
@@ -77,10 +80,9 @@ fn an_emitted_folder_builds_as_its_project_says() {
     build.args(["-ec", command]).env("ASCEND_HOME_PATH", home);
     run_tool(build.env("PATH", format!("{stand_in}:{}", env!("PATH"))));
     for name in KERNELS {
-        let object = kernels.join(format!("fatbin/{name}/{name}.o"));
-        let object = fs::read_to_string(object).expect("an object");
-        let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
-        assert!(object.starts_with(&format!("// .ascend.meta.{name}{mix} for ascend910b4\n")));
+        let object = fs::read(kernels.join(format!("fatbin/{name}/{name}.o"))).expect("an object");
+        assert_eq!(check_type(&object, name, name == "avsg_step"), Ok(()));
+        has(&String::from_utf8_lossy(&object), &["for ascend910b4\n"]);
     }
 }
 
@@ -89,6 +91,32 @@ fn check_includes(dir: &Path, text: &str) {
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \""));
     for name in included.map(|rest| rest.trim_end_matches('"')) {
         assert!(name == "kernel_operator.h" || dir.join(name).exists(), "no {name}");
+    }
+}
+
+/// The JSON files have the shape of those in packages for a 910B.
+#[test]
+fn a_package_whose_step_would_hang_is_refused() {
+    let dir = folder("packages");
+    write("opp", &dir.join("project"));
+    let stand_in = dir.join("cmake");
+    fs::write(&stand_in, "#!/bin/sh\nexit 0\n").unwrap();
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    let out = dir.join("project/build_out");
+    let kernels = out.join("op_kernel/ascend910b/avsg_step");
+    fs::create_dir_all(&kernels).unwrap();
+    fs::write(out.join("custom_opp_linux.run"), "").unwrap();
+    for (ratio, built) in [("0:1", true), ("1:2", false)] {
+        let json = format!(
+            "{{\n    \"binFileName\": \"AvsgStep_5a\",\n    \"coreType\": \"MIX\",\n    \"intercoreSync\": 1,\n    \"taskRation\": \"{ratio}\"\n}}\n"
+        );
+        fs::write(kernels.join("AvsgStep_5a.json"), json).unwrap();
+        let mut build = Command::new(dir.join("project/build.sh"));
+        let path = format!("{}:{}", dir.display(), env!("PATH"));
+        let output = build.env("ASCEND_HOME_PATH", "/").env("PATH", path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), built, "{ratio}: {said}");
+        assert_eq!(said.contains("does not state \"taskRation\":\"0:1\""), !built, "{said}");
     }
 }
 

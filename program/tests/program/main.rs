@@ -4,7 +4,6 @@
 mod baseline;
 mod bench;
 mod compare;
-mod disk;
 mod doctor;
 mod emit;
 mod manner;
@@ -12,6 +11,7 @@ mod outputs;
 mod policy;
 mod refusals;
 mod replay;
+mod rows_on_disk;
 mod size;
 mod support;
 mod synth;

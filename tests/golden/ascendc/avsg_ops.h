@@ -6,11 +6,89 @@
 
 namespace avsg::stage_one {
 
+// Tiles of 512 lanes, 185184 bytes of UB. Columns keep their words in the phases beside them; all
+// other buffers that share bytes are in use by turns, each in a statement or a round.
+//   first  bytes  type     phases                      buffers
+//       0     64  int32_t                              header
+//      64     64  int32_t                              summary
+//     128     32  int32_t                              word
+//     160     32  int32_t                              WORD_1
+//     192     32  int32_t                              WORD_FF
+//     224     32  int32_t                              WORD_100
+//     256     32  int32_t                              WORD_3FF
+//     288     32  int32_t                              WORD_1FFF
+//     320     32  int32_t                              WORD_3FFF
+//     352     32  int32_t                              WORD_FFFF
+//     384     32  int32_t                              WORD_FFFFF
+//     416     32  int32_t                              WORD_FFFFFF
+//     448    544  uint8_t                              mask_scratch
+//     480    128  uint8_t                              link_mask
+//     480    512  uint8_t                              life_mask
+//     992     64  uint8_t                              isFresh mask unused2
+//    1056     64  uint8_t                              mask2 unused
+//    1120    128  uint8_t                              wideHit wideMask
+//    1248    128  uint8_t                              wideIsValid wideMask2
+//    1376   2048  int32_t                              iota
+//    3424   3072  int32_t                              lane_scratch
+//    3424   4096  int32_t                              search0
+//    3424   4608  int16_t                              slot_numbers
+//    3424   8192  int32_t                              map_offsets
+//    3424  14336  int16_t                              scratch
+//    6496   3072  int32_t                              packed
+//    7520   4096  int32_t                              search1
+//    8032   4608  int16_t                              packed_slots
+//    9568   2048  int32_t                              fresh freshRow lane2 lived2 mixed
+//                                                     offset row sign stride2 value2
+//                                                     victim
+//    9568   4096  int32_t                              wideEntry wideFingerprint wideHigh wideLane wideLived2
+//                                                     wideMixed wideOffset wideSign wideStep wideStride
+//                                                     wideValue wideX
+//   11616   1024  half                                 map_entries
+//   11616   2048  int32_t                              beyond fill held high linkIndex
+//                                                     offset2 sign4 value4
+//   11616   4096  int32_t                              search2
+//   13664   2048  int32_t                              fill2 fingerprint lane mixed2 position
+//                                                     sign2 stride value3
+//   13664   4096  int32_t                              wideFill wideFirstLink wideHeld wideHigh2 wideLane2
+//                                                     wideLinkIndex wideLived wideOffset2 widePosition wideSign2
+//                                                     wideValue2
+//   15712   2048  int32_t                              entry fill3 high2 linkIndex2 lived
+//                                                     sign3 value5
+//   17760    512  half                                 rule
+//   18272   1024  half                                 lifetimes
+//   19296  32768  int32_t                              id
+//   52064  16384  half                                 life
+//   68448  65536  int32_t                              link
+//  133984   8192  int32_t  start - Probe               ids
+//  133984   8192  int32_t  Probe                       hash
+//  133984   8192  int32_t  Probe - UpdateState         slot
+//  142176   1024  int32_t  Decay                       learnedValues
+//  142176   8192  int32_t  UpdateState                 sequence
+//  142176   8192  int32_t  UpdateState                 linkPosition
+//  143200   1024  int32_t  Decay - CollectDead         valueOf
+//  144224   2048  int32_t  Decay                       sample
+//  144224   8192  int32_t  Probe - Probe, pending ids  sought
+//  144224   8192  int32_t  Locate                      miss2
+//  144224  16384  half     CollectDead                 value
+//  150368   8192  int32_t  UpdateState                 secondSequence
+//  152416   8192  int32_t  Probe                       shareSequence
+//  152416   8192  int32_t  Probe, pending ids - Locate invalid
+//  160608   8192  int32_t  Probe                       candidate
+//  160608   8192  int32_t  Probe, pending ids - Locate pending0
+//  160608   8192  int32_t  Locate - UpdateState        miss0
+//  160608   8192  int32_t  UpdateState                 newLink
+//  168800   8192  int32_t  Probe, pending ids - Locate pending1
+//  168800   8192  int32_t  Locate - UpdateState        miss1
+//  176992   8192  int8_t                               bytes
+//  176992   8192  int32_t  CollectDead - UpdateState   dead
+
 constexpr int32_t TILE = 512;  // lanes of a tile
 constexpr int32_t WIDE = 1024;  // lanes of a tile in sweeps that need few registers
 constexpr int32_t SLOT_TILE = 2048;  // slots per iteration of AppendSlots
 constexpr int32_t LIFE_TILE = 4096;  // slots per iteration over lifetimes
 constexpr int32_t MAP_TILE = 2048;  // slots per iteration of MapLifetimes
+constexpr int32_t MAP_ENTRIES = 512;  // halfs that CANN's check of its Gather demands
+constexpr int32_t RULE_ENTRIES = 256;  // and of those of refreshes, of which 256 are the rule
 constexpr int32_t ID_PLANE = 16;  // first word of the ids in a table
 constexpr int32_t LIFE_PLANE = 8208;  // first word of the lifetimes, one byte each
 constexpr int32_t LIFE_PLANE_WORDS = 2048;  // words of the lifetimes
@@ -242,7 +320,7 @@ AVSG_NOINLINE void RefreshLifetimeAll(const LocalTensor<half> &life, const Local
     PipeBarrier<PIPE_V>();
     ShiftLeftWords(offset, offset, 1u, n);
     PipeBarrier<PIPE_V>();
-    Gather(lifetimes, Local<half>(RULE_AT, 256), U32(offset), 0, n);
+    Gather(lifetimes, Local<half>(RULE_AT, RULE_ENTRIES), U32(offset), 0, n);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     for (int32_t i = 0; i < n; i++) {
         const int32_t to = slot.GetValue(i);
@@ -283,7 +361,7 @@ __aicore__ inline void DecayLifetimesFrom(const LocalTensor<half> &life, int32_t
 AVSG_NOINLINE void MapLifetimes(const LocalTensor<half> &to, const LocalTensor<half> &life,
     const LocalTensor<int32_t> &table)
 {
-    const LocalTensor<half> entries = Local<half>(MAP_ENTRIES_AT, 512);
+    const LocalTensor<half> entries = Local<half>(MAP_ENTRIES_AT, MAP_ENTRIES);
     const LocalTensor<int32_t> offset = Local<int32_t>(MAP_OFFSETS_AT, MAP_TILE);
     Cast(entries, table.ReinterpretCast<int16_t>(), RoundMode::CAST_NONE, 512);
     PipeBarrier<PIPE_V>();

@@ -23,7 +23,7 @@ struct Request {
     int32_t slotStride;         // The number of words from one row of slots to the next.
     int32_t validAt;            // The first word of the counts of valid ids.
     int32_t missAt;             // The first entry of the miss list.
-    int32_t summaryAt;           // The first word of the record.
+    int32_t summaryAt;          // The first word of the summary.
     int32_t shared;             // 1 if several cores probe the first token, each one a share of it, else 0.
     int32_t shareAt;            // The first lane of this core's share.
     int32_t shareLen;           // The number of lanes of this core's share.
@@ -34,7 +34,7 @@ struct Request {
 
 // Arrays in global memory.
 struct Gm {
-    GlobalTensor<int32_t> ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, record, tables;
+    GlobalTensor<int32_t> ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, summary, tables;
     GlobalTensor<half> rules;
 };
 

@@ -1,4 +1,5 @@
 // avsg_stage_one.h: Stage One of one request, generated from its tape.
+// avsg_ops.h begins with the table of its buffers.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, learned lifetimes, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -32,7 +33,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
 {
     // The tensors of one declaration share a buffer, each at another time.
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
-    const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
+    const LocalTensor<int32_t> summary = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
     const LocalTensor<uint8_t> isFresh = Local<uint8_t>(992, 64), mask = isFresh, unused2 = isFresh;
     const LocalTensor<uint8_t> mask2 = Local<uint8_t>(1056, 64), unused = mask2;
@@ -76,11 +77,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         const int32_t shareAt = (q.shared > 0) * q.shareAt;
         CopyIn(ids, gm.ids[q.idsAt + q.idsStride * 0 + shareAt], q.k - shareAt);
     }
-    // Copies the table in, and clears the record.
+    // Copies the table in, and clears the summary.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
     SetFlag<HardEvent::MTE2_S>(EVENT_ID5);
-    Duplicate(record, 0, SUMMARY_WORDS);
+    Duplicate(summary, 0, SUMMARY_WORDS);
     SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     CopyIn(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS);
@@ -203,7 +204,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     outOfRangeLen = 0;
     outOfPoolLen = 0;
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    record.SetValue(SUMMARY_TOTAL, 0);
+    summary.SetValue(SUMMARY_TOTAL, 0);
     if (q.tokens > 0) {
         // Probe: the probe sequences of the ids, or of this core's share of them
         const int32_t shared = q.shared > 0;
@@ -374,13 +375,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.valid[q.validAt], word, 1);
-        const int32_t total = record.GetValue(SUMMARY_TOTAL);
+        const int32_t total = summary.GetValue(SUMMARY_TOTAL);
         const int32_t missesAt = q.missAt + total;
         CopyOut(gm.missId[missesAt], miss0, missLen);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue(SUMMARY_MISSES, missLen);
-        record.SetValue(SUMMARY_TOTAL, total + missLen);
+        summary.SetValue(SUMMARY_MISSES, missLen);
+        summary.SetValue(SUMMARY_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
         const int32_t atOnce = 0 + 1 != q.deferred;
         deadLen = 0;
@@ -580,8 +581,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.slot[q.slotAt + q.slotStride * 0], slot, q.k);
     }
-    record.SetValue(SUMMARY_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
-    // Copies the record and the table out.
+    summary.SetValue(SUMMARY_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
+    // Copies the summary and the table out.
     SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
     PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
@@ -592,7 +593,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
     CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
     SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
     CopyOut(gm.tables[q.tableAt + LIFE_PLANE], bytes.ReinterpretCast<int32_t>(), LIFE_PLANE_WORDS);
-    CopyOut(gm.summary[q.summaryAt], record, SUMMARY_WORDS);
+    CopyOut(gm.summary[q.summaryAt], summary, SUMMARY_WORDS);
 }
 
 } // namespace avsg::stage_one

@@ -25,7 +25,10 @@ impl Held {
             let mut bits = vec![u64::MAX; (last - first) as usize / 64 + 1];
             let (state, generation) = (owned.state[r] as usize, owned.generation[r]);
             let held = engine.held(owned.indexer, state, generation, first..last + 1, &mut bits);
-            assert_eq!(held.unwrap(), bits.iter().map(|word| word.count_ones() as usize).sum());
+            assert_eq!(
+                held.unwrap() as u32,
+                bits.iter().map(|word| word.count_ones()).sum::<u32>()
+            );
             (first, bits)
         });
         Self { requests: requests.collect() }

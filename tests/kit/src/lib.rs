@@ -6,18 +6,16 @@
 pub mod allocations;
 pub mod alone;
 pub mod batch;
-pub mod content;
-pub mod device_arrays;
 pub mod exact;
 pub mod faulty_disk;
 pub mod fixture;
-pub mod fresh;
 pub mod held;
 pub mod memory;
 pub mod scratch;
-pub mod splitmix;
 pub mod step_result;
 #[cfg(test)]
 mod tests;
 pub mod tier;
 pub mod workload;
+
+pub use avsg_measure::{content, device_arrays, fresh, splitmix};

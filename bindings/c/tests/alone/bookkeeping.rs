@@ -21,10 +21,10 @@ const CHUNKS: usize = 4096;
 /// and a plan.
 fn allowed() -> usize {
     let lists = size_of::<usize>();
-    let table = 68 + SLOTS / 8;
+    let table = 69 + SLOTS / 8;
     128 * CHUNKS
         + STATES * (1 + 8 * LAYERS + table * LAYERS)
-        + LAYERS * (32 + 2 * 8 + lists)
+        + LAYERS * (32 + 4 * 8 + 2 * 8 + lists)
         + 3 * 1024
 }
 

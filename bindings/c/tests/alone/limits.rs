@@ -212,7 +212,7 @@ fn every_allocation_may_fail_and_nothing_leaks() {
     let _turn = alone::turn();
     std::thread::scope(|scope| {
         scope.spawn(|| fail_each("fail", 24));
-        fail_each("fail-own-memory", 16);
+        fail_each("fail-own-memory", 18);
     });
 }
 

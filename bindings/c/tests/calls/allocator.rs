@@ -193,7 +193,7 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
         let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));
         let engine = 1 - own + if on_cpu { 2 } else { 3 + own };
         let staging = if own_slots { 2 + 1 + 2 } else { 2 } + 2;
-        let all = 12 + engine + 16 + if on_cpu { 0 } else { 2 + staging };
+        let all = 12 + engine + 14 + if on_cpu { 0 } else { 2 + staging };
         assert_eq!(refused, all, "{device:?} {own_slots}");
     });
 }

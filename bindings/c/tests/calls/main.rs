@@ -9,3 +9,4 @@ mod guest;
 mod inputs;
 mod refusals;
 mod states;
+mod under_way;

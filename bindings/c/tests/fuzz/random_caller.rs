@@ -278,6 +278,7 @@ impl<'a> RandomCaller<'a> {
                 590..620 => self.fork(),
                 620..640 => self.rewrite(),
                 640..700 => self.give_up(),
+                700..720 => self.begin(),
                 _ => self.query(),
             }
         }

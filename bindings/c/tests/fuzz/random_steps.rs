@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use avsg_capi::avsg_status::{AVSG_LOST_ROWS, AVSG_OK};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::batch::{OwnedBatch, requests};
 use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory::read_words;
@@ -202,8 +202,14 @@ impl RandomCaller<'_> {
                 (status == AVSG_OK || status == AVSG_LOST_ROWS, status)
             } else {
                 let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
-                let layers = list.as_ptr();
-                (planned, avsg_engine_transfer(engine, transferred, layers, count, at, stream))
+                let (layers, named) = (list.as_ptr(), owned.state.iter().any(|&state| state >= 0));
+                let moved = if self.rarely(2) {
+                    avsg_engine_transfer(engine, transferred, layers, count, at, stream)
+                } else {
+                    let (to, batch) = ((engine, transferred), (&batch, named));
+                    self.begin_and_wait(to, (layers, count, at), stream, batch)
+                };
+                (planned, moved)
             }
         };
         let exact = model.filter(|_| self.exact());
@@ -378,6 +384,6 @@ impl RandomCaller<'_> {
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
 pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
-    let requests = owned.requests().filter(|request| request.state.is_some());
+    let requests = requests(owned).filter(|request| request.state.is_some());
     requests.filter_map(|request| Some(request.rows.zip(request.stable?..))).flatten()
 }

@@ -7,6 +7,7 @@ NumPy nor torch.
 
 from ._header import (
     ABI_VERSION,
+    SUMMARY_MISSES,
     SUMMARY_STATUS,
     Copier,
     EngineInfo,
@@ -89,6 +90,7 @@ __all__ = [
     "PoolFile",
     "PoolInfo",
     "PoolShape",
+    "SUMMARY_MISSES",
     "SUMMARY_STATUS",
     "Request",
     "RequestStatus",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _header
-from ._arguments import instance, struct, whole, wholes
+from ._arguments import address, instance, struct, whole, wholes
+from ._caller_buffer import caller_buffer
 from ._engine_config import engine_config
 from ._header import EngineInfo, EngineOptions, EngineStats, Memory, Status
 from ._library import Handle, check, failure, filled, lib
@@ -47,7 +49,9 @@ class Engine:
 
     `k` is the most ids that a token selects, `slots` the slots of each request state and layer,
     `tokens` the most tokens of a request in a step, and `states` the number of requests that are
-    resident at once. `EngineOptions` has the other options.
+    resident at once. `EngineOptions` has the other options. `buffers` has the caller's arrays for the slots, one
+    for each segment of each layer, on the engine's device: slot s of state t is row t * slots + s of each. None
+    allocates them.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.
@@ -61,12 +65,16 @@ class Engine:
         slots: int,
         tokens: int = 1,
         states: int = 1,
+        buffers: Sequence[Any] | None = None,
         **options: Unpack[EngineOptions],
     ) -> None:
-        config = engine_config(k, slots, tokens, states, **options)
+        config, spans = engine_config(k, slots, tokens, states, **options), None
+        if buffers is not None:
+            buffer, spans = caller_buffer(config, instance(pool, Pool, "pool").info, buffers)
+            config.buffer = address(buffer)
         out = c.c_void_p()
         check(lib.avsg_engine_create(c.byref(config), instance(pool, Pool, "pool")._handle, c.byref(out)))
-        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy, pool._handle)
+        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy, (pool._handle, spans))
         #: What `torch_ops` keeps from call to call.
         self._kept: dict[Any, Any] = {}
         self.info = EngineInfo.of(filled(lib.avsg_engine_get_info, _header.avsg_engine_info, self._handle))
@@ -193,6 +201,29 @@ class Engine:
         that did not miss one are served, and LostRowsError is raised: `plan.failures` names the others, which
         the transfers of their plans leave out from then on, and whose next plan finds their state empty.
         """
+        self._transfer(lib.avsg_engine_transfer, plan, layer, fresh, stream)
+
+    def begin(self, plan: Plan, layer: int | Layers = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+        """Begins a transfer, which `wait` ends; in a stream it is `transfer`.
+
+        The kernel reads the rows of a file meanwhile, and workers copy those in memory. Until `wait` has
+        succeeded, the slots that the plan missed must not be read in these layers, and no batch of its states
+        may be planned for its indexer. The plan's arrays, and the slots of its hits, may be read. BusyError
+        says that as many transfers are under way as the option `under_way`.
+        """
+        self._transfer(lib.avsg_engine_begin, plan, layer, fresh, stream)
+
+    def wait(self, plan: Plan) -> None:
+        """Waits for the transfer of a plan that was begun. It raises what `transfer` would have raised."""
+        check(lib.avsg_engine_wait(self._handle, instance(plan, Plan, "plan")._handle))
+
+    def is_done(self, plan: Plan) -> bool:
+        """Returns, without waiting, whether `wait` has nothing to wait for that was begun."""
+        done = c.c_int32()
+        check(lib.avsg_engine_test(self._handle, instance(plan, Plan, "plan")._handle, c.byref(done)))
+        return done.value == 1
+
+    def _transfer(self, call: Any, plan: Plan, layer: int | Layers, fresh: Fresh | None, stream: Any) -> None:
         try:
             layers, count, rows, device = self._listed(layer, fresh)
             if device != HOST and stream is None:
@@ -200,7 +231,7 @@ class Engine:
                     f"the fresh rows are on the device {device}, but no stream was passed; pass the plan's stream"
                 )
             stream = stream_address(stream)
-            status = lib.avsg_engine_transfer(self._handle, plan._handle, layers, count, rows, stream)
+            status = call(self._handle, plan._handle, layers, count, rows, stream)
         except NAMELESS as error:
             raise named(error, plan=plan, layer=layer, fresh=fresh) from None
         if status:

@@ -23,7 +23,10 @@ CACHED = ("slots", "valid", "row_misses", "summary", "misses", "status", "_lists
 
 
 class Request(NamedTuple):
-    """One request of the last batch planned. The arrays are views that the next plan overwrites."""
+    """One request of the last batch planned. The arrays are views that the next plan overwrites, but `miss_slot`.
+
+    `miss_slot` numbers slots as `slot` does: with `global_slots` among the slots of all states.
+    """
 
     first_token: int
     tokens: int
@@ -92,7 +95,8 @@ class Plan:
     def view(self, name: str) -> View:
         """Returns a host array of the plan for DLPack.
 
-        `name` is slot, valid, cu_q, row_misses, summary, miss_position, miss_id, miss_slot or miss_row.
+        `name` is slot, valid, cu_q, row_misses, summary, miss_position, miss_id, miss_slot or miss_row. This
+        `miss_slot` has slots within their states also with `global_slots`, because Stage Two reads it.
         """
         return self._view(name, MemoryKind.HOST, HOST)
 
@@ -193,5 +197,6 @@ class Plan:
         first, end = cu_q[index : index + 2].tolist()
         tokens, misses = slice(first, end), slice(first * self.k, first * self.k + int(self.misses[index]))
         of_tokens = self.slots[tokens], self.valid[tokens], self.row_misses[tokens]
-        of_misses = [array[misses] for array in lists]
+        position, id_, _, row = (array[misses] for array in lists)
+        of_misses = position, id_, self.slots[tokens].reshape(-1)[position], row
         return Request(first, end - first, *of_tokens, *of_misses, RequestStatus(self._status[index]))

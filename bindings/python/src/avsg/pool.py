@@ -164,7 +164,10 @@ class Pool:
 
     @classmethod
     def attach(cls, descriptor: bytes, fd: int, role: Role = Role.READER) -> Pool:
-        """Maps a pool that another process exported. `fd` stays the caller's."""
+        """Maps a pool that another process exported. `fd` stays the caller's.
+
+        An engine on a reader's pool registers it with its own device, and refuses `append`.
+        """
         if not isinstance(descriptor, bytes):
             raise TypeError(f"descriptor is of type {type(descriptor).__name__}, but needs to be the bytes of `export`")
         out = c.c_void_p()

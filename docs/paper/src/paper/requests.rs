@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use avsg::device::params::{Lifetime, Params};
-use avsg_cli::baseline::{MatcherPolicy, PreviousStep};
+use avsg_cli::baseline::PreviousStep;
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
 
@@ -76,7 +76,7 @@ impl Workload {
     /// Returns the percentage of ids that the previous step selected, too.
     fn adjacent(&self) -> Result<f64> {
         self.mean(|trace| {
-            let mut policy = MatcherPolicy::new(PreviousStep::new(trace.k)?);
+            let mut policy = PreviousStep::new(trace.k)?;
             Ok(hits::percent(&hits::of_policy(trace, &mut policy)[trace.steps / 4..]))
         })
     }

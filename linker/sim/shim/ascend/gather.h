@@ -20,6 +20,11 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     if (!count) return;
     if (base % sizeof(T)) shim::fail("alignment", x, "base ", base, " is no multiple of ", sizeof(T));
     shim::count_of(x, count);
+    // CANN's check of the parameters on a CPU demands a block for each whole repeat but the last, and 64 elements for that one.
+    const uint32_t whole = count / lanes, last = (whole ? 64 : std::min(count, 64u)) * sizeof(T);
+    const uint32_t has = src.hi - src.addr, demanded = last + 32 * (whole ? whole - 1 : 0);
+    if (has < demanded)
+        shim::fail("bounds", x, "the source has ", has, " bytes, and CANN's check of ", count, " elements demands ", demanded);
     uint32_t bytes = count * uint32_t(sizeof(T)), off_bytes = count * 4;
     shim::check_aligned(x, "src", src.addr);
     shim::declare_bytes(c, x, "offset", offset, off_bytes, false);

@@ -3,15 +3,15 @@
 
 use super::argument::{Handle, Out};
 use crate::fault::Outcome;
-use crate::machine::Machine;
+use crate::machine::Runtime;
 
-pub(super) fn aclrtSetCurrentContext(machine: &mut Machine, context: u64) -> Outcome {
+pub(super) fn aclrtSetCurrentContext(machine: &mut Runtime, context: u64) -> Outcome {
     machine.contexts.get(context)?;
     machine.set_current(context);
     Ok(())
 }
 
-pub(super) fn aclrtGetCurrentContext(machine: &mut Machine, context: Out<Handle>) -> Outcome {
+pub(super) fn aclrtGetCurrentContext(machine: &mut Runtime, context: Out<Handle>) -> Outcome {
     context.check()?;
     let current = machine.current()?;
     context.handle(current)

@@ -4,13 +4,13 @@
 use super::argument::{Handle, Out};
 use crate::capture::enqueue;
 use crate::fault::{Outcome, fail, invalid};
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::stream::Event;
 use crate::sys;
 use crate::task::Task;
 
 pub(super) fn aclrtCreateEventExWithFlag(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     event: Out<Handle>,
     flag: u32,
 ) -> Outcome {
@@ -23,11 +23,11 @@ pub(super) fn aclrtCreateEventExWithFlag(
     event.handle(handle)
 }
 
-pub(super) fn aclrtDestroyEvent(machine: &mut Machine, event: u64) -> Outcome {
+pub(super) fn aclrtDestroyEvent(machine: &mut Runtime, event: u64) -> Outcome {
     machine.events.remove(event).map(drop)
 }
 
-pub(super) fn aclrtRecordEvent(machine: &mut Machine, event: u64, stream: u64) -> Outcome {
+pub(super) fn aclrtRecordEvent(machine: &mut Runtime, event: u64, stream: u64) -> Outcome {
     let captured = machine.own_stream(stream)?.capture.is_some();
     let entry = machine.events.get_mut(event)?;
     // A captured record counts when the graph is executed.
@@ -39,7 +39,7 @@ pub(super) fn aclrtRecordEvent(machine: &mut Machine, event: u64, stream: u64) -
 }
 
 pub(super) fn aclrtEventElapsedTime(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     ms: Out<f32>,
     start: u64,
     end: u64,

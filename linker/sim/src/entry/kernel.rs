@@ -8,15 +8,15 @@ use super::argument::{Handle, In, Out, Text, refuse_null};
 use crate::binary::{Binary, Code};
 use crate::capture::enqueue;
 use crate::fault::{Outcome, invalid};
-use crate::machine::{ArgList, Function, Machine};
+use crate::machine::{ArgList, Function, Runtime};
 use crate::sys;
-use crate::task::{Launch, Task};
+use crate::task::{QueuedLaunch, Task};
 
 /// Maximum number of arguments of a kernel.
 const MAX_ARGS: usize = 128;
 
 pub(super) fn aclrtBinaryLoadFromFile(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     path: Text,
     options: In<sys::aclrtBinaryLoadOptions>,
     binary: Out<Handle>,
@@ -34,7 +34,7 @@ pub(super) fn aclrtBinaryLoadFromFile(
 }
 
 pub(super) fn aclrtBinaryLoadFromData(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     data: u64,
     length: usize,
     options: In<sys::aclrtBinaryLoadOptions>,
@@ -80,7 +80,7 @@ fn for_vector_cores(options: &sys::aclrtBinaryLoadOptions) -> Outcome<bool> {
 }
 
 pub(super) fn aclrtBinaryGetFunction(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     binary: u64,
     name: Text,
     function: Out<Handle>,
@@ -99,7 +99,7 @@ pub(super) fn aclrtBinaryGetFunction(
     function.handle(handle)
 }
 
-pub(super) fn aclrtBinaryUnLoad(machine: &mut Machine, binary: u64) -> Outcome {
+pub(super) fn aclrtBinaryUnLoad(machine: &mut Runtime, binary: u64) -> Outcome {
     if machine.binaries.get(binary)?.0 != machine.current()? {
         return invalid("the kernel binary was loaded in another context");
     }
@@ -114,7 +114,7 @@ pub(super) fn aclrtBinaryUnLoad(machine: &mut Machine, binary: u64) -> Outcome {
 }
 
 pub(super) fn aclrtKernelArgsInit(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     function: u64,
     args: Out<Handle>,
 ) -> Outcome {
@@ -126,7 +126,7 @@ pub(super) fn aclrtKernelArgsInit(
 }
 
 /// Appends an argument and returns its handle, which is its number from 1 on.
-fn append(machine: &mut Machine, args: u64, value: u64) -> Outcome<usize> {
+fn append(machine: &mut Runtime, args: u64, value: u64) -> Outcome<usize> {
     let list = machine.args.get_mut(args)?;
     if list.values.len() == MAX_ARGS {
         return invalid(format!("a kernel has at most {MAX_ARGS} arguments"));
@@ -140,7 +140,7 @@ fn append(machine: &mut Machine, args: u64, value: u64) -> Outcome<usize> {
 }
 
 pub(super) fn aclrtKernelArgsAppend(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     args: u64,
     param: u64,
     bytes: usize,
@@ -161,7 +161,7 @@ pub(super) fn aclrtKernelArgsAppend(
 }
 
 pub(super) fn aclrtKernelArgsAppendPlaceHolder(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     args: u64,
     handle: Out<Handle>,
 ) -> Outcome {
@@ -172,7 +172,7 @@ pub(super) fn aclrtKernelArgsAppendPlaceHolder(
 }
 
 pub(super) fn aclrtKernelArgsGetPlaceHolderBuffer(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     args: u64,
     handle: u64,
     bytes: usize,
@@ -195,7 +195,7 @@ pub(super) fn aclrtKernelArgsGetPlaceHolderBuffer(
 }
 
 pub(super) fn aclrtKernelArgsParaUpdate(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     args: u64,
     handle: u64,
     param: u64,
@@ -213,7 +213,7 @@ pub(super) fn aclrtKernelArgsParaUpdate(
     Ok(())
 }
 
-pub(super) fn aclrtKernelArgsFinalize(machine: &mut Machine, args: u64) -> Outcome {
+pub(super) fn aclrtKernelArgsFinalize(machine: &mut Runtime, args: u64) -> Outcome {
     machine.current()?;
     let list = machine.args.get_mut(args)?;
     if list.buffers.values().any(Option::is_none) {
@@ -224,7 +224,7 @@ pub(super) fn aclrtKernelArgsFinalize(machine: &mut Machine, args: u64) -> Outco
 }
 
 pub(super) fn aclrtLaunchKernelWithConfig(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     function: u64,
     blocks: u32,
     stream: u64,
@@ -254,7 +254,7 @@ pub(super) fn aclrtLaunchKernelWithConfig(
     let entry = machine.functions.get(function)?;
     let buffers = list.buffers.iter();
     let buffers = buffers.map(|(&at, b)| (at, b.as_deref().unwrap_or_default().to_vec()));
-    let launch = Launch {
+    let launch = QueuedLaunch {
         binary: entry.binary,
         name: entry.name.clone(),
         code: entry.code.clone(),

@@ -4,12 +4,12 @@
 use super::argument::{Out, Text};
 use crate::capture::refuse_blocking;
 use crate::fault::{Outcome, fail, invalid};
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::schedule::{WaitGoal, run_until};
 use crate::stream::Context;
 use crate::sys;
 
-pub(super) fn aclInit(machine: &mut Machine, _config: Text) -> Outcome {
+pub(super) fn aclInit(machine: &mut Runtime, _config: Text) -> Outcome {
     if let Some(pair) = machine.unknown_options.first() {
         return invalid(format!(
             "AVSG_SIM contains {pair}, which is no fault of a kernel; see avsg_sim::Options"
@@ -22,12 +22,12 @@ pub(super) fn aclInit(machine: &mut Machine, _config: Text) -> Outcome {
     Ok(())
 }
 
-pub(super) fn aclrtGetDeviceCount(machine: &mut Machine, count: Out<u32>) -> Outcome {
+pub(super) fn aclrtGetDeviceCount(machine: &mut Runtime, count: Out<u32>) -> Outcome {
     count.write(machine.options.devices)
 }
 
 /// Returns the number of a device that exists.
-fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
+fn existing_device(machine: &Runtime, device: i32) -> Outcome<u32> {
     match u32::try_from(device) {
         Ok(device) if device < machine.options.devices => Ok(device),
         _ => {
@@ -38,7 +38,7 @@ fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
     }
 }
 
-pub(super) fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outcome {
+pub(super) fn aclrtSetDevice(machine: &mut Runtime, device: i32) -> Outcome {
     let device = existing_device(machine, device)?;
     if !machine.initialised {
         return invalid("call aclInit first");
@@ -52,7 +52,7 @@ pub(super) fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outcome {
     Ok(())
 }
 
-pub(super) fn aclrtResetDevice(machine: &mut Machine, device: i32) -> Outcome {
+pub(super) fn aclrtResetDevice(machine: &mut Runtime, device: i32) -> Outcome {
     let device = existing_device(machine, device)?;
     let Some(&(count, context)) = machine.set.get(&device) else {
         return invalid(format!("device {device} is not set; call aclrtSetDevice first"));
@@ -68,7 +68,7 @@ pub(super) fn aclrtResetDevice(machine: &mut Machine, device: i32) -> Outcome {
 /// Releases everything that the process has on a device. Each object that the program should have
 /// released is recorded as a leak, unless the device is lost, after which a program cannot release
 /// it.
-fn release(machine: &mut Machine, device: u32) {
+fn release(machine: &mut Runtime, device: u32) {
     machine.set.remove(&device);
     let contexts: Vec<u64> =
         machine.contexts.drain(|c| c.device == device).iter().map(|c| c.0).collect();
@@ -93,7 +93,7 @@ fn release(machine: &mut Machine, device: u32) {
 }
 
 pub(super) fn aclGetDeviceCapability(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     device: u32,
     info: i32,
     value: Out<i64>,
@@ -109,7 +109,7 @@ pub(super) fn aclGetDeviceCapability(
 }
 
 pub(super) fn aclrtGetMemInfo(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     _attr: i32,
     free: Out<usize>,
     total: Out<usize>,
@@ -121,11 +121,11 @@ pub(super) fn aclrtGetMemInfo(
     total.write(machine.options.device_bytes)
 }
 
-pub(super) fn aclrtSynchronizeDevice(machine: &mut Machine) -> Outcome {
+pub(super) fn aclrtSynchronizeDevice(machine: &mut Runtime) -> Outcome {
     aclrtSynchronizeDeviceWithTimeout(machine, -1)
 }
 
-pub(super) fn aclrtSynchronizeDeviceWithTimeout(machine: &mut Machine, timeout: i32) -> Outcome {
+pub(super) fn aclrtSynchronizeDeviceWithTimeout(machine: &mut Runtime, timeout: i32) -> Outcome {
     refuse_blocking(machine, None)?;
     let device = machine.device()?;
     run_until(machine, WaitGoal::Device(device), timeout)

@@ -6,13 +6,13 @@ use std::thread;
 use super::argument::{Handle, Out};
 use crate::capture::{enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
-use crate::machine::Machine;
+use crate::machine::Runtime;
 use crate::schedule::{WaitGoal, run_until};
 use crate::stream::{Capture, Stream};
 use crate::sys;
 use crate::task::Task;
 
-pub(super) fn aclrtCreateStream(machine: &mut Machine, stream: Out<Handle>) -> Outcome {
+pub(super) fn aclrtCreateStream(machine: &mut Runtime, stream: Out<Handle>) -> Outcome {
     stream.check()?;
     let context = machine.current()?;
     // One chip has 1984 streams.
@@ -25,7 +25,7 @@ pub(super) fn aclrtCreateStream(machine: &mut Machine, stream: Out<Handle>) -> O
     stream.handle(machine.streams.add(Stream { context, ..Stream::default() }))
 }
 
-pub(super) fn aclrtDestroyStream(machine: &mut Machine, stream: u64) -> Outcome {
+pub(super) fn aclrtDestroyStream(machine: &mut Runtime, stream: u64) -> Outcome {
     if machine.own_stream(stream)?.capture.is_some() {
         return fail(sys::ACL_ERROR_RT_STREAM_CAPTURED, "the stream is being captured");
     }
@@ -37,17 +37,17 @@ pub(super) fn aclrtDestroyStream(machine: &mut Machine, stream: u64) -> Outcome 
     waited
 }
 
-pub(super) fn aclrtDestroyStreamForce(machine: &mut Machine, stream: u64) -> Outcome {
+pub(super) fn aclrtDestroyStreamForce(machine: &mut Runtime, stream: u64) -> Outcome {
     machine.own_stream(stream)?;
     machine.streams.remove(stream).map(drop)
 }
 
-pub(super) fn aclrtSynchronizeStream(machine: &mut Machine, stream: u64) -> Outcome {
+pub(super) fn aclrtSynchronizeStream(machine: &mut Runtime, stream: u64) -> Outcome {
     aclrtSynchronizeStreamWithTimeout(machine, stream, -1)
 }
 
 pub(super) fn aclrtSynchronizeStreamWithTimeout(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     stream: u64,
     timeout: i32,
 ) -> Outcome {
@@ -70,7 +70,7 @@ fn vector_cores(kind: i32) -> Outcome {
 }
 
 pub(super) fn aclrtGetStreamResLimit(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     stream: u64,
     kind: i32,
     value: Out<u32>,
@@ -81,7 +81,7 @@ pub(super) fn aclrtGetStreamResLimit(
 }
 
 pub(super) fn aclrtSetStreamResLimit(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     stream: u64,
     kind: i32,
     value: u32,
@@ -97,7 +97,7 @@ pub(super) fn aclrtSetStreamResLimit(
     Ok(())
 }
 
-pub(super) fn aclmdlRICaptureBegin(machine: &mut Machine, stream: u64, mode: i32) -> Outcome {
+pub(super) fn aclmdlRICaptureBegin(machine: &mut Runtime, stream: u64, mode: i32) -> Outcome {
     if !(0..=2).contains(&mode) {
         return invalid(format!("capture mode {mode} is not 0, 1 or 2"));
     }
@@ -110,7 +110,7 @@ pub(super) fn aclmdlRICaptureBegin(machine: &mut Machine, stream: u64, mode: i32
 }
 
 pub(super) fn aclmdlRICaptureEnd(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     stream: u64,
     graph: Out<Handle>,
 ) -> Outcome {
@@ -129,7 +129,7 @@ pub(super) fn aclmdlRICaptureEnd(
 }
 
 pub(super) fn aclmdlRICaptureGetInfo(
-    machine: &mut Machine,
+    machine: &mut Runtime,
     stream: u64,
     status: Out<i32>,
     _graph: Out<Handle>,
@@ -141,7 +141,7 @@ pub(super) fn aclmdlRICaptureGetInfo(
 }
 
 /// Enqueues the tasks of a captured graph. Its event records count as new records.
-pub(super) fn aclmdlRIExecuteAsync(machine: &mut Machine, graph: u64, stream: u64) -> Outcome {
+pub(super) fn aclmdlRIExecuteAsync(machine: &mut Runtime, graph: u64, stream: u64) -> Outcome {
     machine.own_stream(stream)?;
     for mut task in machine.graphs.get(graph)?.clone() {
         if let Task::Record { event, nth } = &mut task {
@@ -154,6 +154,6 @@ pub(super) fn aclmdlRIExecuteAsync(machine: &mut Machine, graph: u64, stream: u6
     Ok(())
 }
 
-pub(super) fn aclmdlRIDestroy(machine: &mut Machine, graph: u64) -> Outcome {
+pub(super) fn aclmdlRIDestroy(machine: &mut Runtime, graph: u64) -> Outcome {
     machine.graphs.remove(graph).map(drop)
 }

@@ -3,5 +3,5 @@
 #[macro_use]
 mod calls;
 mod compiler;
-mod kernels;
-mod rules;
+mod kernel_rules;
+mod memory_rules;

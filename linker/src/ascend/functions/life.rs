@@ -10,6 +10,9 @@ use crate::ascend::aiv::{
 pub const LIFE_TILE: Expr = Expr::Constant("LIFE_TILE");
 /// The constant with the number of lifetimes that one Gather replaces.
 const MAP_TILE: Expr = Expr::Constant("MAP_TILE");
+/// The constants with the numbers of elements that the sources of two Gathers are declared with.
+const MAP_ENTRIES: Expr = Expr::Constant("MAP_ENTRIES");
+const RULE_ENTRIES: Expr = Expr::Constant("RULE_ENTRIES");
 
 function! {
     /// life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
@@ -50,7 +53,7 @@ function! {
         f.cast_to_nearest(&offset, &lifetimes, n);
         f.adds(&offset, &offset, 128, n);
         f.shift_left(&offset, &offset, 1, n);
-        f.gather(&lifetimes, &Tensor::placed("rule", F16, 256), &offset, n);
+        f.gather(&lifetimes, &Tensor::placed("rule", F16, RULE_ENTRIES), &offset, n);
         f.repeat(Loop::over("i", n), |f, i| {
             let to = f.read(("to", I32), &slot, i);
             let next = f.read(("next", F16), &lifetimes, i);
@@ -98,7 +101,7 @@ function! {
     /// to[i] = table[life[i] + 128] - 128 for all SLOTS slots. `table` has 256 words in 0..255. Each word is
     /// two 16-bit numbers, of which the first one is its value.
     MAP_LIFETIMES = MapLifetimes(to: halves, life: halves, table: words), |f| {
-        let entries = Tensor::local("entries", "map_entries", F16, 512);
+        let entries = Tensor::local("entries", "map_entries", F16, MAP_ENTRIES);
         let offset = Tensor::local("offset", "map_offsets", I32, MAP_TILE);
         f.cast_exactly(&entries, table.viewed_as(I16), 512);
         f.adds(&entries, &entries, half(-128), 512);

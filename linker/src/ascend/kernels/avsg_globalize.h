@@ -6,6 +6,7 @@
 
 namespace avsg {
 
+// Buffers from byte 0 on, when all rows and tables are written: the memory of Stage One and of copies before them.
 constexpr int32_t GLOBAL_PIECE = 2048;              // slots of a row in UB at once
 constexpr int32_t GLOBAL_REQUESTS = 16;             // requests in the window, which is at address 0
 constexpr int32_t NO_START = -(1 << 30);            // makes every sum with a slot negative

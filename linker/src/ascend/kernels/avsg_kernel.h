@@ -10,8 +10,10 @@
 #endif
 
 // Marks a function that its callers call. Other functions are copied to where they are called, and the
-// instruction cache has no room for many copies of the longer ones.
+// instruction cache has no room for many copies of the longer ones. A build may define it otherwise, to compare.
+#ifndef AVSG_NOINLINE
 #define AVSG_NOINLINE static __aicore__ __attribute__((noinline, unused))
+#endif
 
 using namespace AscendC;
 
@@ -78,7 +80,7 @@ __aicore__ inline void CopyElementsOut(const GlobalTensor<T> &to, const LocalTen
     DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0});
 }
 
-// Copies n >= 0 words, as CopyElementsIn and CopyElementsOut.
+// CopyElementsIn and CopyElementsOut of words, which many statements call.
 AVSG_NOINLINE void CopyIn(const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n)
 {
     CopyElementsIn(to, from, n);

@@ -7,6 +7,7 @@
 
 namespace avsg {
 
+// Buffers that are in use from before the first copy of a row until after the last one.
 constexpr uint32_t LATE_SLOTS_AT = STAGING_AT + 2 * HALF_BYTES;   // behind the memory of Stage Two
 constexpr uint32_t LATE_PART_SLOTS_AT = LATE_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_MASK_AT = LATE_PART_SLOTS_AT + LATE_LANES * 4;
@@ -26,9 +27,8 @@ struct StepCores {
 };
 
 // Refreshes the lifetimes of the slots that the last token of each request hit, if the step defers that.
-// The lifetimes of a
-// request, in all its places, are divided into parts of whole 64-byte lines, in all at most one per core if
-// LATE_SHIFT allows it. A core loads its first part before it copies any row, and updates it while rows are
+// The lifetimes of a request, in all its places, are divided into parts of whole 64-byte lines, in all at
+// most one per core if LATE_SHIFT allows it. A core loads its first part before it copies any row, and updates it while rows are
 // copied.
 struct LateRefresh {
     const Tiling &t;

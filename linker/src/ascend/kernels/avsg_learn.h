@@ -7,7 +7,8 @@
 namespace avsg {
 
 constexpr int32_t LEARN_STATE_WORDS = 4;        // words of a header that belong to learned lifetimes
-constexpr uint32_t LEARN_WINDOW_AT = 0;         // behind a barrier for all units no earlier memory is in use
+// Buffers from byte 0 on, behind a barrier for all units, when no earlier memory is in use.
+constexpr uint32_t LEARN_WINDOW_AT = 0;
 constexpr uint32_t LEARN_HEADER_AT = LEARN_WINDOW_AT + 2 * PLAN_REQUESTS * 4 + BLOCK;
 constexpr uint32_t LEARN_RULE_AT = LEARN_HEADER_AT + BLOCK;
 constexpr uint32_t LEARN_WORDS_AT = LEARN_RULE_AT + LIFETIMES * 2;

@@ -13,6 +13,7 @@ constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
 constexpr int32_t ZERO_WORDS = TOKENS > SUMMARY_STATUS ? 2 * SUMMARY_WORDS : SUMMARY_WORDS;
 constexpr int32_t ZERO_SUMMARY = ZERO_WORDS - SUMMARY_WORDS;
 constexpr int32_t PAD_WORDS = 128 + SUMMARY_WORDS - ZERO_WORDS;  // words of -1 in UB, with which rows are padded
+// Buffers of a core that plans, which lie behind those of Stage One and keep their words for all requests.
 constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
 constexpr uint32_t ZERO_AT = WORDS_AT + 5 * PLAN_REQUESTS * 4 + BLOCK;

@@ -7,6 +7,7 @@ namespace avsg {
 
 constexpr int32_t PARTS = 8;                        // parts of a table, which cores write independently
 constexpr int32_t FILL = 2048;                      // words of one copy
+// Buffers behind the launch scalars. No two share bytes.
 constexpr uint32_t HEADER_AT = 128;
 constexpr uint32_t FILL_AT = HEADER_AT + 64;
 static_assert(FILL_AT + 4 * FILL * 4 == RESET_BYTES && RESET_BYTES <= UB_BYTES, "the layout of UB");

@@ -6,6 +6,7 @@
 
 namespace avsg {
 
+// Buffers of a kernel's copies, from byte 0 on: the memory of Stage One before them. No two share bytes.
 constexpr int32_t WINDOW_REQUESTS = 128;                     // requests in the window
 constexpr uint32_t COPY_TILING_AT = 0;
 constexpr uint32_t WINDOW_AT = COPY_TILING_AT + 128;

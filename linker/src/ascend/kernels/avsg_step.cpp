@@ -15,7 +15,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR summary,
     AVSG_UPDATED(GM_ADDR tablesOut, GM_ADDR kv0Out, GM_ADDR kv1Out) GM_ADDR workspace, GM_ADDR tiling)
 {
-    // Vector cores only, scheduled as SyncAll requires.
+    // A kernel of this type has vector cores alone, and all of them start together, as SyncAll needs.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     InitSocState();
     AVSG_START_TILING(avsg::TILING_AT);

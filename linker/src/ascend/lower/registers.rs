@@ -21,7 +21,7 @@ pub struct Register {
 }
 
 /// A temporary, and the calls of a body that access it, in order. The first one defines it.
-struct Life {
+struct LiveRange {
     temp: usize,
     mask: bool,
     calls: Vec<usize>,
@@ -29,7 +29,7 @@ struct Life {
     in_place: bool,
 }
 
-impl Life {
+impl LiveRange {
     /// Returns the time from which on it occupies a register. Call n reads at 2n and writes at
     /// 2n + 1, or already at 2n if it must not write where it reads.
     fn from(&self) -> usize {
@@ -43,13 +43,13 @@ impl Life {
 }
 
 /// Returns the lives of the temporaries of a sweep's body, in the order in which they begin.
-fn lives(body: &[Node]) -> Vec<Life> {
-    let mut lives: BTreeMap<usize, Life> = BTreeMap::new();
+fn lives(body: &[Node]) -> Vec<LiveRange> {
+    let mut lives: BTreeMap<usize, LiveRange> = BTreeMap::new();
     for (n, call) in body.iter().enumerate().filter_map(|(n, node)| Some((n, node.call()?))) {
         for &Temp { number: temp, mask, .. } in call.tensors().into_iter().filter_map(Tensor::temp)
         {
             let in_place = matches!(&call.operation, Operation::Vector(v) if v.op.in_place());
-            let new = || Life { temp, mask, calls: Vec::new(), in_place };
+            let new = || LiveRange { temp, mask, calls: Vec::new(), in_place };
             lives.entry(temp).or_insert_with(new).calls.push(n);
         }
     }
@@ -64,7 +64,7 @@ pub fn needed(body: &[Node]) -> [usize; 2] {
     let lives = lives(body);
     [false, true].map(|mask| {
         let at = |time| {
-            let live = |l: &&Life| l.mask == mask && l.from() <= time && time <= l.to();
+            let live = |l: &&LiveRange| l.mask == mask && l.from() <= time && time <= l.to();
             lives.iter().filter(live).count()
         };
         lives.iter().map(|life| at(life.from())).max().unwrap_or(0)
@@ -74,7 +74,7 @@ pub fn needed(body: &[Node]) -> [usize; 2] {
 /// Returns the register of each temporary of a body.
 fn assigned(body: &[Node], counts: [usize; 2]) -> BTreeMap<usize, usize> {
     let lives = lives(body);
-    let mut last: [Vec<Option<&Life>>; 2] = counts.map(|count| vec![None; count]);
+    let mut last: [Vec<Option<&LiveRange>>; 2] = counts.map(|count| vec![None; count]);
     let mut numbers = BTreeMap::new();
     for life in &lives {
         let n = life.calls[0];

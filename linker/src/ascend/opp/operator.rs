@@ -17,7 +17,7 @@ pub fn name(kernel: KernelName) -> String {
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// Returns the entry point of a kernel.
+/// Returns the entry point of a kernel, and the name of its file: CANN derives both from the type of the operator.
 pub fn entry(kernel: KernelName) -> &'static str {
     kernel.entry().to_str().unwrap_or_default()
 }

@@ -18,44 +18,50 @@ use avsg::Result;
 pub struct ExactLru {
     residents: Residents,
     order: Order,
+    /// The misses of the running token.
+    missing: Vec<i32>,
 }
 
 impl ExactLru {
     /// Creates an empty buffer of `slots` rows.
     pub fn new(slots: usize) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
-        Ok(Self { residents: Residents::new(slots), order: Order::new(slots) })
+        let (residents, order) = (Residents::new(slots), Order::new(slots));
+        Ok(Self { residents, order, missing: Vec::new() })
     }
-}
 
-impl Policy for ExactLru {
-    fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
-        let first = misses.len();
+    /// Selects the ids of one token, and calls `missed` with each that was not resident and with the id that it evicts,
+    /// if any. Hits count as used first.
+    pub fn select(&mut self, ids: &[i32], mut missed: impl FnMut(i32, Option<i32>)) {
+        let mut missing = std::mem::take(&mut self.missing);
+        missing.clear();
         for &id in ids.iter().filter(|&&id| id >= 0) {
             match self.residents.find(id) {
                 Some(slot) => self.order.make_newest(slot),
-                None => misses.push(id),
+                None => missing.push(id),
             }
         }
-        let mut kept = first;
-        for at in first..misses.len() {
-            let id = misses[at];
+        for &id in &missing {
             // An id that has become resident is the repetition of a miss.
             if self.residents.find(id).is_none() {
                 let oldest = self.order.oldest();
-                self.residents.bind(id, oldest);
+                missed(id, self.residents.bind(id, oldest));
                 self.order.make_newest(oldest);
-                misses[kept] = id;
-                kept += 1;
             }
         }
-        misses.truncate(kept);
-        if kept > first {
+        if !missing.is_empty() {
             for &id in ids {
                 if let Some(slot) = self.residents.find(id) {
                     self.order.make_newest(slot);
                 }
             }
         }
+        self.missing = missing;
+    }
+}
+
+impl Policy for ExactLru {
+    fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
+        self.select(ids, |id, _| misses.push(id));
     }
 }

@@ -39,7 +39,7 @@ pub struct Row {
 
 /// The marks and the lists of one thread.
 #[derive(Debug)]
-struct Work {
+struct Marks {
     /// The epoch in which an id was selected last.
     mark: Vec<i32>,
     /// The position of an id in the selection of that epoch.
@@ -51,7 +51,7 @@ struct Work {
 }
 
 /// The rows of one thread: row r of the batch is row r / threads of thread r mod threads.
-type Share = (Vec<Row>, Work);
+type Share = (Vec<Row>, Marks);
 
 /// One step's inputs of all rows.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ impl Row {
         }
     }
 
-    fn step(&mut self, work: &mut Work, ids: &[i32], stable: i32) {
+    fn step(&mut self, work: &mut Marks, ids: &[i32], stable: i32) {
         work.select(ids);
         let (hits, evictable) = self.scan(work, stable);
         let mut misses = 0;
@@ -124,7 +124,7 @@ impl Row {
     }
 
     /// Visits all slots in order of use, and returns the numbers of hits and of other slots.
-    fn scan(&mut self, work: &mut Work, stable: i32) -> (usize, usize) {
+    fn scan(&mut self, work: &mut Marks, stable: i32) -> (usize, usize) {
         let (mut hits, mut evictable) = (0, 0);
         for &slot in &self.order {
             let id = &mut self.id_at[slot as usize];
@@ -146,7 +146,7 @@ impl Row {
     }
 }
 
-impl Work {
+impl Marks {
     fn is_id(&self, id: i32) -> bool {
         (id as u32 as usize) < self.mark.len()
     }
@@ -179,7 +179,7 @@ impl ResidentLru {
         let threads = WorkerPool::new(&WorkerConfig::new(threads))?;
         let workers = threads.threads();
         let share = |worker: usize| {
-            let work = Work {
+            let work = Marks {
                 mark: vec![0; ids],
                 position: vec![EMPTY; ids],
                 epoch: 0,

@@ -14,15 +14,15 @@ use rustix::fs::{Advice as FileAdvice, fadvise};
 use rustix::param::page_size;
 
 use super::rows::{Records, Setting, Step, sorted};
-use crate::baseline::order::Order;
-use crate::baseline::residents::Residents;
+use crate::baseline::ExactLru;
 use crate::stats::us_since;
 
 /// A mapped file of records.
 pub struct Mapped {
     file: File,
     map: Mmap,
-    cache: PageCache,
+    /// The pages that may stay in the page cache.
+    cache: ExactLru,
     memory_bytes: usize,
     records: Records,
     page: usize,
@@ -39,8 +39,8 @@ impl Mapped {
         // truncates it.
         let map = unsafe { Mmap::map(&file) }.context("mapping the file of rows")?;
         map.advise(Advice::Random).context("advising that reads are random")?;
-        let (cached, cache) =
-            (vec![0; map.len().div_ceil(page)], PageCache::new(memory_bytes / page));
+        let cached = vec![0; map.len().div_ceil(page)];
+        let cache = ExactLru::new((memory_bytes / page).max(1))?;
         Ok(Self { file, map, cache, memory_bytes, records, page, cached })
     }
 
@@ -99,7 +99,7 @@ impl Setting for Mapped {
     fn step(&mut self, ids: &[i32]) -> Result<Step> {
         let runs = self.pages(ids);
         let runs_to_read = self.missing(&runs)?;
-        let before = Counters::now()?;
+        let before = ReadCounters::now()?;
         let start = Instant::now();
         // The kernel reads the pages ahead, in as few calls as it takes.
         for run in &runs {
@@ -114,55 +114,28 @@ impl Setting for Mapped {
         }
         let us = us_since(start);
         black_box(sum);
-        let after = Counters::now()?;
+        let after = ReadCounters::now()?;
         let bytes = after.read_bytes - before.read_bytes;
         // The advice did not bring a page that takes a fault of its own.
         let reads = runs_to_read + (after.faults - before.faults);
         let wrong_rows = self.wrong_rows(ids);
-        for page in self.cache.use_pages(runs.into_iter().flatten()) {
-            self.drop_page(page)?;
-        }
+        let used: Vec<i32> = runs.into_iter().flatten().map(|page| page as i32).collect();
+        let mut evicted = Vec::new();
+        self.cache.select(&used, |_, old| evicted.extend(old));
+        evicted.into_iter().try_for_each(|page| self.drop_page(page as usize))?;
         Ok(Step { us, reads, bytes, wrong_rows })
     }
 }
 
-/// The pages that may stay in the page cache: an exact LRU.
-struct PageCache {
-    pages: Residents,
-    order: Order,
-}
-
-impl PageCache {
-    fn new(pages: usize) -> Self {
-        Self { pages: Residents::new(pages.max(1)), order: Order::new(pages.max(1)) }
-    }
-
-    /// Counts the pages of a step as used, and returns those that have to be dropped. Cached pages of the step
-    /// count as used first, so that none of them is dropped for another page of the step if all of them fit.
-    fn use_pages(&mut self, pages: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
-        let cached = pages.clone().filter_map(|page| self.pages.find(page as i32));
-        cached.for_each(|slot| self.order.make_newest(slot));
-        let mut evicted = Vec::new();
-        for page in pages.map(|page| page as i32) {
-            if self.pages.find(page).is_none() {
-                let oldest = self.order.oldest();
-                evicted.extend(self.pages.bind(page, oldest).map(|page| page as usize));
-                self.order.make_newest(oldest);
-            }
-        }
-        evicted
-    }
-}
-
 /// What the kernel has counted for this process.
-struct Counters {
+struct ReadCounters {
     /// Bytes that it read from disks.
     read_bytes: usize,
     /// Page faults that waited for a disk.
     faults: usize,
 }
 
-impl Counters {
+impl ReadCounters {
     fn now() -> Result<Self> {
         let io = fs::read_to_string("/proc/self/io").context("reading /proc/self/io")?;
         let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
@@ -175,6 +148,3 @@ impl Counters {
         all.context("/proc/self/io or /proc/self/stat lacks a counter")
     }
 }
-
-#[cfg(test)]
-mod tests;

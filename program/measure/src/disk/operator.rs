@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use crate::batch::OwnedBatch;
+use crate::content::fill_row;
+use crate::exact::for_each_id;
 use anyhow::{Context, Result};
 use avsg::device::memory::state_words;
 use avsg::device::params::Params;
@@ -10,9 +13,6 @@ use avsg::engine::{Batch, Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::exact::for_each_id;
 
 use super::rows::{Setting, Step};
 use crate::stats::us_since;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use crate::content::{check_row, fill_row};
 use anyhow::{Context, Result};
-use avsg_testkit::content::{check_row, fill_row};
 
 use rustix::fs::{Advice, fadvise};
 

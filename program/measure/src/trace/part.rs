@@ -25,7 +25,7 @@ impl Pick {
 
 /// The layer and the request that are taken from arrays with axes for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct TracePart {
     /// The layer, from 0, of ids `[steps, layers, ..]`; `None` if the ids have no such axis.
     pub layer: Option<usize>,
     /// The request, from 0, of ids `[steps, requests, ..]`, or of `[steps, layers, requests, ..]` if
@@ -54,7 +54,7 @@ impl Cut<'_> {
     }
 }
 
-impl Part {
+impl TracePart {
     /// Returns (option, name of the axis, index) of each axis that is taken, in the array's order.
     fn axes(self) -> impl Iterator<Item = (&'static str, &'static str, usize)> {
         let layer = self.layer.map(|at| ("--layer", "layers", at));

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::part::{Part, Pick};
+use super::part::{Pick, TracePart};
 use super::source::Source;
 use super::{MAX_ID, Trace, id_above_limit};
-use crate::array::{Array, Kind};
+use crate::array::{Array, NumberKind};
 use crate::checks::require;
 use avsg::{Error, Result};
 
@@ -38,7 +38,7 @@ impl Trace {
         path: impl AsRef<Path>,
         layer: Option<Pick>,
         request: Option<Pick>,
-    ) -> Result<Vec<(Part, Self)>> {
+    ) -> Result<Vec<(TracePart, Self)>> {
         let arrays = Arrays::open(path.as_ref())?;
         let (Ids::Plain(ids) | Ids::Gaps([ids, _])) = &arrays.ids;
         // An axis that the file lacks is refused when the first part is taken.
@@ -50,7 +50,7 @@ impl Trace {
         let mut parts = Vec::new();
         for layer in numbers(layer, 1) {
             for request in numbers(request, 1 + usize::from(layer.is_some())) {
-                let part = Part { layer, request };
+                let part = TracePart { layer, request };
                 parts.push((part, arrays.trace(part)?));
             }
         }
@@ -62,22 +62,22 @@ impl Arrays {
     fn open(path: &Path) -> Result<Self> {
         let mut source = Source::open(path)?;
         if matches!(source, Source::Npy(_)) || source.has("ids") {
-            let ids = Ids::Plain(source.array("ids")?.of(&Kind::NUMBERS)?);
+            let ids = Ids::Plain(source.array("ids")?.of(&NumberKind::NUMBERS)?);
             let stable = if source.has("stable") {
-                Some(source.array("stable")?.of(&Kind::NUMBERS)?)
+                Some(source.array("stable")?.of(&NumberKind::NUMBERS)?)
             } else {
                 None
             };
             return Ok(Self { ids, stable });
         }
         if source.has("gap_lo") && source.has("gap_hi") && source.has("context_len") {
-            let low = source.array("gap_lo")?.of(&[Kind::U8])?;
-            let high = source.array("gap_hi")?.of(&[Kind::U8])?;
+            let low = source.array("gap_lo")?.of(&[NumberKind::U8])?;
+            let high = source.array("gap_hi")?.of(&[NumberKind::U8])?;
             let value = format!("{:?}", high.shape);
             let limit = format!("the shape of gap_lo is {:?}", low.shape);
             let same = low.shape == high.shape;
             require(same, "shape of gap_hi", value, limit, "write the file again")?;
-            let stable = Some(source.array("context_len")?.of(&Kind::NUMBERS)?);
+            let stable = Some(source.array("context_len")?.of(&NumberKind::NUMBERS)?);
             return Ok(Self { ids: Ids::Gaps([low, high]), stable });
         }
         let names = source.names();
@@ -92,7 +92,7 @@ impl Arrays {
         Err(Error::invalid("trace", super::name_of(path), limit, remedy))
     }
 
-    fn trace(&self, part: Part) -> Result<Trace> {
+    fn trace(&self, part: TracePart) -> Result<Trace> {
         let (ids, shape) = match &self.ids {
             Ids::Plain(array) => plain(array, part)?,
             Ids::Gaps(planes) => sums(planes, part)?,
@@ -103,7 +103,7 @@ impl Arrays {
 }
 
 /// Returns the ids of a part and their shape `[steps, N_q, K]`.
-fn plain(array: &Array, part: Part) -> Result<(Vec<i32>, [usize; 3])> {
+fn plain(array: &Array, part: TracePart) -> Result<(Vec<i32>, [usize; 3])> {
     let cut = part.cut(array)?;
     let [_, tokens, k] = cut.shape;
     let id = |(at, value): (usize, i128)| match i32::try_from(value) {
@@ -116,7 +116,7 @@ fn plain(array: &Array, part: Part) -> Result<(Vec<i32>, [usize; 3])> {
 }
 
 /// Returns the ids of a part of the compressed form and their shape `[steps, N_q, K]`.
-fn sums([low, high]: &[Array; 2], part: Part) -> Result<(Vec<i32>, [usize; 3])> {
+fn sums([low, high]: &[Array; 2], part: TracePart) -> Result<(Vec<i32>, [usize; 3])> {
     let (low, high) = (part.cut(low)?, part.cut(high)?);
     let shape = low.shape;
     let mut sum = 0i32;
@@ -131,7 +131,7 @@ fn sums([low, high]: &[Array; 2], part: Part) -> Result<(Vec<i32>, [usize; 3])> 
 }
 
 /// Returns the token counts of a part, one per step.
-fn counts(array: &Array, part: Part) -> Result<Vec<i32>> {
+fn counts(array: &Array, part: TracePart) -> Result<Vec<i32>> {
     let cut = part.cut_lengths(array)?;
     let count = |(step, value): (usize, i128)| {
         i32::try_from(value).map_err(|_| {

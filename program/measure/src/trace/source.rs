@@ -6,7 +6,7 @@ use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 
-use crate::array::{Array, Kind, wrong_kind};
+use crate::array::{Array, NumberKind, wrong_kind};
 use crate::checks::require;
 use crate::npz::{self, Archive, MAX_BYTES, first_line};
 use avsg::{Error, Result};
@@ -84,12 +84,12 @@ fn tensor(name: &str, bytes: &[u8]) -> Result<Array> {
     };
     let view = tensors(name, bytes)?.tensor(name).map_err(missing)?;
     let kind = match view.dtype() {
-        Dtype::U8 => Kind::U8,
-        Dtype::I32 => Kind::I32,
-        Dtype::U32 => Kind::U32,
-        Dtype::I64 => Kind::I64,
-        Dtype::U64 => Kind::U64,
-        other => return Err(wrong_kind(name, &format!("{other:?}"), &Kind::NUMBERS)),
+        Dtype::U8 => NumberKind::U8,
+        Dtype::I32 => NumberKind::I32,
+        Dtype::U32 => NumberKind::U32,
+        Dtype::I64 => NumberKind::I64,
+        Dtype::U64 => NumberKind::U64,
+        other => return Err(wrong_kind(name, &format!("{other:?}"), &NumberKind::NUMBERS)),
     };
     Array::new(name, view.shape().to_vec(), kind, view.data().to_vec(), 0)
 }

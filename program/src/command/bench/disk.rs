@@ -1,6 +1,5 @@
 //! `avsg bench disk`: a step whose rows are on a disk, in several settings.
 
-mod show;
 mod stage_two;
 
 use std::borrow::Cow;
@@ -11,11 +10,11 @@ use avsg::disk::{DiskInfo, PoolFile};
 use clap::Args;
 use serde::Serialize;
 
-use super::Host;
 use super::workload::Workload;
+use super::{Host, number, short, with_ratio};
 use crate::checks::{at_least_1, in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::output::{self, OutputOptions};
+use crate::command::output::{self, OutputOptions, Page, Table, count};
 use crate::disk::{EveryRow, Mapped, Operator, Records, Setting, direct, folder_on_disk};
 use crate::stats::Summary;
 use crate::trace::Trace;
@@ -41,9 +40,6 @@ const TURN: usize = 20;
 pub struct Options {
     #[command(flatten)]
     workload: Workload,
-    /// S, the slots of the buffer; a multiple of 64 up to 65536, at least K
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
     /// Folder on a disk, for the files [default: the system's temporary folder, or /var/tmp if that is in
     /// memory]
     #[arg(long, value_name = "DIR")]
@@ -74,14 +70,14 @@ struct Report {
     layers: usize,
     row_bytes: usize,
     file: FileReport,
-    settings: Vec<Row>,
+    settings: Vec<DiskRow>,
     stage_two: StageTwo,
     disturbance: Disturbance,
 }
 
 /// Means of counts and percentiles of times over the timed steps. Wrong rows are those of all steps.
 #[derive(Serialize)]
-struct Row {
+struct DiskRow {
     setting: &'static str,
     reads_per_step: f64,
     bytes_per_step: f64,
@@ -118,7 +114,7 @@ pub fn run(options: &Options) -> Result<()> {
     let folder = folder_on_disk("--folder", options.folder.as_deref())?;
     let trace = options.workload.load(WARM_UP + options.steps)?;
     let report = measure(options, &folder, &trace)?;
-    options.output.write(&report, || show::page(&report))?;
+    options.output.write(&report, || page(&report))?;
     let wrong: usize = report.settings.iter().map(|row| row.wrong_rows).sum();
     ensure!(wrong == 0, "{wrong} rows were wrong");
     Ok(())
@@ -134,16 +130,17 @@ impl Options {
 }
 
 fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
-    let &Options { row_bytes, layers, slots, .. } = options;
+    let &Options { row_bytes, layers, .. } = options;
+    let slots = options.workload.slots;
     let timed = trace.steps.saturating_sub(WARM_UP);
     let limit = format!("the trace needs more than {WARM_UP} steps of one token for the warm-up");
     require(timed > 0, "trace", format!("{} steps", trace.steps), limit, "record more")?;
-    let count = trace.largest_id().map_or(1, |id| id as usize + 1);
+    let records = trace.largest_id().map_or(1, |id| id as usize + 1);
     let bar = output::progress(trace.steps, "disk");
     let file = PoolFile { buffered: options.buffered, ..PoolFile::new(folder) };
-    let mut operator = Operator::new(file, [layers, count, row_bytes], trace.k, slots)?;
+    let mut operator = Operator::new(file, [layers, records, row_bytes], trace.k, slots)?;
     let info = operator.info()?;
-    let packed = Records { count, row_bytes, layers, stride: row_bytes * layers };
+    let packed = Records { count: records, row_bytes, layers, stride: row_bytes * layers };
     let padded = Records { stride: info.record_bytes, ..packed };
     let packed_file = packed.write(folder)?;
     let padded_file = padded.write(folder)?;
@@ -161,7 +158,7 @@ fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
     let ids = |step| Cow::Borrowed(trace.row(step, 0));
     let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?.concat();
     drop(contenders);
-    let rows: Vec<Row> =
+    let rows: Vec<DiskRow> =
         settings.iter().zip(times).map(|(tally, times)| tally.row(times)).collect();
     drop(bar);
     let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
@@ -201,10 +198,10 @@ impl Tally<'_> {
         })
     }
 
-    fn row(&self, times: Summary) -> Row {
+    fn row(&self, times: Summary) -> DiskRow {
         let timed = &self.reads[WARM_UP..];
         let sum = |at: usize| timed.iter().map(|n| n[at]).sum::<usize>() as f64;
-        Row {
+        DiskRow {
             setting: self.name,
             reads_per_step: sum(0) / timed.len() as f64,
             bytes_per_step: sum(1) / timed.len() as f64,
@@ -215,4 +212,48 @@ impl Tally<'_> {
             spread: times.spread(),
         }
     }
+}
+
+/// Returns the page: the answer, a row for each setting, and what was measured.
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let rows = &report.settings;
+    let [every, mapped, own] = &rows[..] else { return page };
+    let stage_two = &report.stage_two;
+    let beside = stage_two.fio_reads_per_second.map_or_else(String::new, |fio| {
+        format!(", {:.0} % of what fio reads", 100.0 * stage_two.reads_per_second / fio)
+    });
+    page.text(format!(
+        "A step takes {} us: {} times as fast as reads of every row, {} times as fast as a mapped file. Stage Two reads {} \
+         records per second{beside}.",
+        short(own.step_us),
+        short(every.step_us / own.step_us),
+        short(mapped.step_us / own.step_us),
+        short(stage_two.reads_per_second)
+    ));
+    let columns = "setting | reads per step (x) | bytes per step (x) | step, us (x) | p99, us | wrong rows | memory bytes";
+    let mut table = Table::new(columns.split(" | "));
+    for row in rows {
+        table.add_row([
+            row.setting.into(),
+            with_ratio(row.reads_per_step, row.reads_per_step / own.reads_per_step),
+            with_ratio(row.bytes_per_step, row.bytes_per_step / own.bytes_per_step),
+            with_ratio(row.step_us, row.step_us / own.step_us),
+            number(row.step_p99_us),
+            row.wrong_rows.into(),
+            row.memory_bytes.into(),
+        ]);
+    }
+    page.table(&table);
+    let Report { workload, steps, k, slots, layers, row_bytes, file, .. } = report;
+    page.text(format!(
+        "measured  {}, {workload}: {steps} timed steps of one token, K = {k}, S = {slots}; counts are means, times medians, \
+         (x) how many times as much as AVSG",
+        report.machine.describe()
+    ));
+    let rows = count(*layers, "row");
+    page.text(format!("file      {}; a record is {rows} of {row_bytes} bytes", file.what));
+    stage_two.fio_missing.iter().for_each(|fault| page.text(format!("fio       {fault}")));
+    page.text(format!("times     {}", report.disturbance.line()));
+    page
 }

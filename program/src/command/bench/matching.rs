@@ -18,9 +18,9 @@ use super::workload::Workload;
 use super::{Host, number, range, short};
 use crate::checks::{in_range, require};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{TableOptions, machine};
+use crate::command::engine_options::{TableOptions, machine};
+use crate::command::lifetimes::with_other_rule;
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
-use crate::command::recommended::with_other_rule;
 use crate::stats::us_since;
 use crate::turns::{Contender, Turns};
 
@@ -42,13 +42,6 @@ const TURN: usize = 25;
 pub struct Options {
     #[command(flatten)]
     workload: Workload,
-    /// K, the ids selected per token; of a trace with more, the K ids with the smallest hashes are kept
-    /// [default: that of the trace]
-    #[arg(long, value_name = "K")]
-    k: Option<usize>,
-    /// S, the slots per request and layer; a multiple of 64 up to 65536, at least K
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
     #[command(flatten)]
     table: TableOptions,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
@@ -70,12 +63,12 @@ struct Report {
     steps: usize,
     disturbance: Disturbance,
     /// The operator with each rule, then the others.
-    rows: Vec<Row>,
+    rows: Vec<MatchRow>,
 }
 
 /// The times of one contender.
 #[derive(Serialize)]
-struct Row {
+struct MatchRow {
     what: String,
     median_us: f64,
     first_decile_us: f64,
@@ -99,7 +92,7 @@ fn timed(work: impl FnOnce()) -> f64 {
 impl Options {
     /// Returns the contenders: the operator with each rule, the same with one lane at a time, and the others.
     fn line_up(&self, k: usize) -> Result<Vec<Entry>> {
-        let params = self.table.params(k, 1, self.slots, 0)?;
+        let params = self.table.params(k, 1, self.workload.slots, 0)?;
         let other_rule = self.table.is_rule_open().then(|| with_other_rule(params));
         let own = |what: &str, params: &Params, machine| -> Result<Entry> {
             let mut table = StandaloneTable::new(params)?;
@@ -120,7 +113,7 @@ impl Options {
         all.extend(other_rule.map(|params| own("", &params, machine)).transpose()?);
         let emu = Machine::find(MachineChoice::Emu)?;
         all.push((None, own(", one lane at a time", &params, emu)?.1));
-        let slots = self.slots as usize;
+        let slots = self.workload.slots as usize;
         all.push(other("the same table for a scalar core", ScalarTable::new(slots)?, k));
         all.push(other("the step before, by sort and merge", PreviousStep::new(k)?, k));
         Ok(all)
@@ -140,14 +133,11 @@ fn other(what: &str, mut matcher: impl Matcher + 'static, k: usize) -> Entry {
 pub fn run(options: &Options) -> Result<()> {
     options.output.check(options.workload.path(), [])?;
     in_range("--steps", options.steps, 1..=1_000_000, "choose 1000, for example")?;
-    let mut trace = options.workload.load(options.steps + WARM_UP)?;
+    let trace = options.workload.load(options.steps + WARM_UP)?;
     let limit =
         format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");
     let is_long = trace.steps > WARM_UP;
     require(is_long, "trace steps", trace.steps, limit, "record a longer trace")?;
-    if let Some(k) = options.k {
-        trace = trace.take_k(k)?;
-    }
     let entries = options.line_up(trace.k)?;
     let watch = Watch::start();
     let rows = measure(&trace, entries)?;
@@ -156,12 +146,12 @@ pub fn run(options: &Options) -> Result<()> {
     let spreads = own.map(|row| row.ninth_decile_us / row.median_us);
     let disturbance = watch.stop(steps, spreads);
     let (machine, workload) = (Host::detect(), options.workload.name());
-    let (k, slots) = (trace.k, options.slots);
+    let (k, slots) = (trace.k, options.workload.slots);
     let report = Report { machine, workload, k, slots, steps, disturbance, rows };
     options.output.write(&report, || page(&report))
 }
 
-fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<Row>> {
+fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<MatchRow>> {
     let turns = Turns { warm_up: WARM_UP, steps: trace.steps - WARM_UP, turn: TURN, settle: 0 };
     let bar = output::progress(trace.steps, "match");
     let (params, mut contenders): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
@@ -172,7 +162,7 @@ fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<Row>> {
     rows.map(|((contender, params), times)| {
         let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
         let hits = params.map(|p| count_operator_hits(trace, &p, machine)).transpose()?;
-        Ok(Row {
+        Ok(MatchRow {
             what: contender.name,
             median_us: times[0].p50,
             first_decile_us: times[0].p10,

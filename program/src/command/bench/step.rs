@@ -1,8 +1,6 @@
 //! `avsg bench step`: what a decode step costs a server with many layers and requests, whose tables and rows
 //! are outside of the caches.
 
-mod ids;
-
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,13 +17,12 @@ use serde::Serialize;
 use crate::contenders::{Entry, Server, Shared, Sizes};
 use crate::stats::Summary;
 use crate::turns::{Contender, Turns};
-use ids::{HISTORY, Selections};
 
-use super::workload::Workload;
+use super::workload::{HISTORY, Selections, Workload};
 use super::{Host, number, range, short};
 use crate::checks::in_range;
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::{TableOptions, machine};
+use crate::command::engine_options::{TableOptions, machine};
 use crate::command::output::{self, OutputOptions, Page, Table};
 use crate::trace::Trace;
 
@@ -52,13 +49,6 @@ pub struct Options {
     /// N_q, the tokens of a request in one step, 1 to 16
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
-    /// K, the ids selected per token; of a trace with more, the K ids with the smallest hashes are kept
-    /// [default: that of the trace]
-    #[arg(long, value_name = "K")]
-    k: Option<usize>,
-    /// S, the slots per request and layer, a multiple of 64 up to 65536
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
     /// Lifetime rule: constant:L or learned [default: learned if S >= 2*K, else constant:127]
     #[arg(long, value_name = "RULE")]
     lifetime: Option<String>,
@@ -97,12 +87,12 @@ struct Report {
     /// Rows that missed, for each layer of a step.
     misses_per_layer: f64,
     disturbance: Disturbance,
-    rows: Vec<Row>,
+    rows: Vec<StepRow>,
 }
 
 /// The times of one part of a contender's steps.
 #[derive(Serialize)]
-struct Row {
+struct StepRow {
     what: String,
     layers: usize,
     /// Tables or buffers that the contender has.
@@ -154,13 +144,10 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.check(options.workload.path(), [])?;
     let mut turns = Turns { steps: options.steps, ..TURNS };
     let length = HISTORY + turns.total() * options.tokens;
-    let mut traces = options.workload.streams(options.requests, length)?;
-    if let Some(k) = options.k {
-        traces = traces.iter().map(|trace| trace.take_k(k)).collect::<avsg::Result<_>>()?;
-    }
+    let traces = options.workload.streams(options.requests, length)?;
     sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
     let rule = TableOptions { lifetime: options.lifetime.clone(), ..TableOptions::default() };
-    let params = rule.params(traces[0].k, options.tokens, options.slots, 0)?;
+    let params = rule.params(traces[0].k, options.tokens, options.workload.slots, 0)?;
     let config = options.config(params, options.requests, sizes.threads);
     if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {
         eprintln!("plans are timed alone, because the rows and the slots do not fit the memory");
@@ -169,7 +156,7 @@ pub fn run(options: &Options) -> Result<()> {
     let server = shared(config, &sizes)?;
     let kernels = server.borrow().machine().to_owned();
     let entries = line_up(options, &sizes, &params, &server)?;
-    let selections = Selections::new(&traces, options.tokens, options.slots as usize);
+    let selections = Selections::new(&traces, options.tokens, options.workload.slots as usize);
     turns.warm_up += selections.fills;
     let bar = output::progress(turns.total(), "step");
     let watch = Watch::start();
@@ -179,7 +166,7 @@ pub fn run(options: &Options) -> Result<()> {
     let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
     drop(bar);
     let misses_per_layer = server.borrow().misses_after(turns.warm_up);
-    let rows: Vec<Row> = (contenders.iter().zip(about).zip(&times))
+    let rows: Vec<StepRow> = (contenders.iter().zip(about).zip(&times))
         .flat_map(|((contender, about), times)| rows(contender, about, times, sizes.requests))
         .collect();
     let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
@@ -189,7 +176,7 @@ pub fn run(options: &Options) -> Result<()> {
         workload: options.workload.name(),
         sizes,
         k: traces[0].k,
-        slots: options.slots,
+        slots: options.workload.slots,
         lifetime: params.lifetime.to_string(),
         kernels,
         misses_per_layer,
@@ -205,9 +192,9 @@ fn rows<'a>(
     (layers, buffers): (usize, usize),
     times: &'a [Summary],
     requests: usize,
-) -> impl Iterator<Item = Row> + 'a {
+) -> impl Iterator<Item = StepRow> + 'a {
     let each = 1.0 / (layers * requests) as f64;
-    parts.iter().zip(times).map(move |(part, times)| Row {
+    parts.iter().zip(times).map(move |(part, times)| StepRow {
         what: if part.is_empty() { name.clone() } else { format!("{name}: {part}") },
         layers,
         buffers,
@@ -229,7 +216,7 @@ fn line_up(
     params: &Params,
     server: &Shared,
 ) -> Result<Vec<Entry>> {
-    let (k, slots) = (params.k as usize, options.slots as usize);
+    let (k, slots) = (params.k as usize, options.workload.slots as usize);
     let one = Sizes { layers: 1, indexers: 1, ..*sizes };
     let alone = shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
     let mut entries = vec![Entry::server("AVSG", server), Entry::server("AVSG", &alone)];

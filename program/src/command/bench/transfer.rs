@@ -7,7 +7,7 @@ use avsg::geometry;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::system::cpus::MAX_CORES;
-use avsg_testkit::splitmix::SplitMix64;
+use avsg_measure::splitmix::SplitMix64;
 use clap::Args;
 use serde::Serialize;
 

@@ -1,21 +1,21 @@
 //! The examination: which checks run, and the report of them all.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use avsg::Error;
 use avsg_linker::ascend::cann;
 use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{CHECKS, Check, Work};
+use super::check::{CHECKS, Check, CheckKind};
 use super::options::Options;
-use super::report::{Device, Line, NoDevice, Report, Toolkit};
+use super::report::{FoundDevice, Line, NoDevice, Report, Toolkit};
 use super::times::ROWS;
 use super::{harness, watch};
 
@@ -85,7 +85,7 @@ pub fn examine(options: &Options) -> Result<Report> {
         device: None,
         lines: Vec::new(),
     };
-    type Described = std::result::Result<Device, NoDevice>;
+    type Described = std::result::Result<FoundDevice, NoDevice>;
     match watched::<Described>(options, "device", Path::new(""))? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err(NoDevice { reason, no_runtime })) => {
@@ -99,26 +99,24 @@ pub fn examine(options: &Options) -> Result<Report> {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
-    let built = harness::build(&options.target, &device.soc);
-    let mut say = |name: &str, built: Result<()>| {
-        let line = Line::new(built.map(|()| true.into()));
-        add(&mut report.lines, name, Line { expected: "true".into(), ..line });
-    };
-    if options.only.is_empty() {
-        say("build_learned", harness::build_learned(&options.target, &device.soc));
-    }
-    let folder = match built {
-        Ok(folder) => folder,
-        Err(error) => {
-            say("build", Err(error));
-            return Ok(report);
-        }
-    };
-    say("build", Ok(()));
+    let (target, plain) = (&options.target, harness::plain(&options.target));
+    let built = harness::build(target, &device.soc, &plain, false);
+    let built = built.and_then(|folder| {
+        harness::build_probes(target, &device.soc, &folder)?;
+        Ok(folder)
+    });
+    let line = Line::new(built.as_ref().map(|_| true.into()).map_err(|e| anyhow!("{e:#}")));
+    add(&mut report.lines, "build", Line { expected: "true".into(), ..line });
+    let Ok(folder) = built else { return Ok(report) };
     eprintln!("the kernels are in {}", folder.display());
     for check in CHECKS.iter().filter(|check| options.selects(check)) {
         eprintln!("checking {}", check.name);
-        for (name, line) in examined(options, check, &folder, &report.lines)? {
+        let params = (check.vary)(plain);
+        let folder = match params == plain && !check.inlined {
+            true => Ok(folder.clone()),
+            false => harness::build(target, &device.soc, &params, check.inlined),
+        };
+        for (name, line) in examined(options, check, folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };
             add(&mut report.lines, &name, line);
         }
@@ -126,19 +124,22 @@ pub fn examine(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Returns the lines of a check, with the reason if it cannot run.
+/// Returns the lines of a check with the kernels of a folder, or the reason why it cannot run.
 fn examined(
     options: &Options,
     check: &Check,
-    folder: &Path,
+    folder: Result<PathBuf>,
     lines: &[(String, Line)],
 ) -> Result<Vec<(String, Line)>> {
     let bad = |(name, line): &&(String, Line)| {
         check.needs.contains(&name.as_str()) && line.value != "good"
     };
-    let ended = match lines.iter().find(bad) {
-        Some((kernel, _)) => Err(("not_run", format!("it needs {kernel}, which was not right"))),
-        None => watched(options, check.name, folder)?,
+    let ended = match (lines.iter().find(bad), folder) {
+        (Some((kernel, _)), _) => {
+            Err(("not_run", format!("it needs {kernel}, which was not right")))
+        }
+        (None, Err(error)) => Err(("not_run", format!("{error:#}"))),
+        (None, Ok(folder)) => watched(options, check.name, &folder)?,
     };
     let (status, reason) = match ended {
         Ok(lines) => return Ok(lines),
@@ -146,9 +147,9 @@ fn examined(
     };
     let without = |name: &str, value: Value| (name.to_owned(), Line::bad(value, reason.clone()));
     Ok(match check.work {
-        Work::Kernel(_) => vec![without(check.name, status.into())],
-        Work::Fact(_) => vec![without(check.name, Value::Null)],
-        Work::Times => {
+        CheckKind::Kernels(_) => vec![without(check.name, status.into())],
+        CheckKind::Fact(_) => vec![without(check.name, Value::Null)],
+        CheckKind::Times => {
             let rows = ROWS.iter().filter(|row| row.check == check.name);
             rows.map(|row| without(row.name, Value::Null)).collect()
         }

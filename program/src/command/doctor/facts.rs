@@ -6,13 +6,13 @@ use avsg::ascend::RegisteredPool;
 use avsg::engine::{DeviceArray, DeviceBatch};
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::{check_row, fill_row};
-use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::content::{check_row, fill_row};
+use avsg_measure::device_arrays::DeviceArrays;
 use serde_json::Value;
 
 use super::harness::{Harness, ROW, TIMES};
-use super::kernels::engine;
+use super::kernel_checks::engine;
 use super::watch::progress;
 
 fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
@@ -52,7 +52,7 @@ pub fn largest(harness: &Harness) -> Result<Value> {
 /// Returns whether a kernel reads the new content of a host row that was rewritten after the previous
 /// kernel.
 pub fn rewritten_row(harness: &Harness) -> Result<Value> {
-    let mut engine = engine(harness, 1, |_| 1)?;
+    let mut engine = engine(harness, 1)?;
     let mut plan = engine.new_plan(1, 1)?;
     let ids: Vec<i32> = (0..harness.params.k as i32).collect();
     let mut batch = OwnedBatch::uniform(ids.len(), 1, 1, engine.pool().rows());
@@ -78,7 +78,7 @@ pub fn rewritten_row(harness: &Harness) -> Result<Value> {
 
 /// Returns the code that a wait returns after a kernel has read host memory that is not registered.
 pub fn fault_code(harness: &Harness) -> Result<Value> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
     let batch = OwnedBatch::uniform(harness.params.k as usize, 1, 1, engine.pool().rows());
     let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
     arrays.write(&batch, &[])?;

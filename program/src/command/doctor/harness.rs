@@ -4,17 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use avsg::ascend::acl::{Acl, Context, Need, Source};
 use avsg::ascend::{AscendOptions, simulated};
 use avsg::device::params::{Lifetime, Params};
 use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::object::code_bytes;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
-use avsg_sim::shim::Kernels;
 
+use super::options::Options;
 use super::probe::Probe;
-use super::report::Device;
+use super::report::FoundDevice;
 use super::target::{DeviceKind, Target};
 use crate::output_file;
 
@@ -28,6 +29,9 @@ pub const TIMES: Probes = Probes("avsg_probes_times");
 /// The files of probes with their texts, each behind the text that they share.
 const PROBE_FILES: [(Probes, &str); 2] =
     [(BEHAVIOUR, include_str!("probes/behaviour.cpp")), (TIMES, include_str!("probes/times.cpp"))];
+
+/// The name of the file with all kernels for the simulator.
+const TOGETHER: &str = "avsg_kernels.cpp";
 
 /// The bytes of a row in the checks.
 pub const ROW: usize = 1152;
@@ -45,7 +49,8 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(target: &Target, limit: u64, folder: &Path) -> Result<Self> {
+    pub fn new(options: &Options, folder: &Path, vary: fn(Params) -> Params) -> Result<Self> {
+        let target = &options.target;
         let source = match (&target.library, target.device) {
             (Some(path), _) => Source::Path(path.clone()),
             (None, DeviceKind::AscendSim) => simulated::source(),
@@ -53,21 +58,30 @@ impl Harness {
         };
         let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
-        let timeout = u32::try_from(limit.saturating_mul(500)).unwrap_or(60_000);
+        let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
             cores: context.vector_cores()?,
             context,
             simulated: target.simulated(),
-            params: params(target),
+            params: vary(plain(target)),
             timeout,
             folder: folder.into(),
         })
     }
 
-    /// Returns the options of an engine with the kernels of the folder. On the simulator an engine emits its own.
+    /// Returns the options of an engine with the kernels of the folder.
     pub fn engine_options(&self) -> AscendOptions {
-        let options = AscendOptions::new(self.context.clone());
-        if self.simulated { options } else { options.with_kernels(self.folder.clone()) }
+        let kernels = if self.simulated { self.folder.join(TOGETHER) } else { self.folder.clone() };
+        AscendOptions::new(self.context.clone()).with_kernels(kernels)
+    }
+
+    /// Returns the bytes of a kernel's code: all functions of its object.
+    pub fn code_bytes(&self, kernel: &str) -> Result<usize> {
+        if self.simulated {
+            bail!("the simulator's kernels are code of this machine");
+        }
+        let object = toolchain::object(&self.folder, kernel);
+        code_bytes(&fs::read(&object)?).context("the object has no table of symbols")
     }
 
     /// Loads a file of probes.
@@ -85,10 +99,10 @@ impl Harness {
         Probe::new(&self.context, &toolchain::object(&self.folder, name), self.timeout)
     }
 
-    pub fn describe(&self) -> Result<Device> {
+    pub fn describe(&self) -> Result<FoundDevice> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;
-        Ok(Device {
+        Ok(FoundDevice {
             device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
             library: acl.name().to_owned(),
             soc: acl.soc_name(),
@@ -103,73 +117,66 @@ impl Harness {
     }
 }
 
-/// Returns the geometry of the kernels. The simulator is slow, so its default is small; a device
+/// Returns the geometry of most checks. The simulator is slow, so its default is small; a device
 /// gets the geometry of a GLM or DeepSeek layer.
-fn params(target: &Target) -> Params {
+pub fn plain(target: &Target) -> Params {
     let (k, slots) = if target.simulated() { (64, 256) } else { (2048, 8192) };
     let (k, slots) = (target.k.unwrap_or(k), target.slots.unwrap_or(slots));
     Params { lifetime: Lifetime::Constant(127), ..Params::compact(k, 1, slots) }
 }
 
-/// Writes the kernels and the probes into a folder, builds them for a chip or for the simulator, and
-/// returns the folder.
-pub fn build(target: &Target, chip: &str) -> Result<PathBuf> {
-    let params = params(target);
-    let folder = folder(&params)?;
+/// Writes the kernels of a geometry into a folder, builds them for a chip or for the simulator, and returns the
+/// folder. Their functions may be `inlined`.
+pub fn build(target: &Target, chip: &str, params: &Params, inlined: bool) -> Result<PathBuf> {
+    avsg::geometry::check(params)?;
+    let mut file = simulated::emit(params)?;
+    let mut kernels = ascendc(params, Abi::Direct)?;
+    if inlined {
+        let inline = |text: &str| format!("#define AVSG_NOINLINE __aicore__ inline\n{text}");
+        let text = inline(&fs::read_to_string(&file)?);
+        file = file.with_file_name("inlined").join(TOGETHER);
+        fs::create_dir_all(file.with_file_name(""))?;
+        output_file::write(&file, text.as_bytes())?;
+        kernels.kernels.iter_mut().for_each(|kernel| kernel.text = inline(&kernel.text));
+    }
+    let folder = file.with_file_name("");
+    if target.simulated() {
+        simulated::compile(&[&file])?;
+        return Ok(folder);
+    }
+    kernels.write(&folder)?;
+    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+    Toolchain::find()?.build(&folder, &names, built_for(chip))?;
+    Ok(folder)
+}
+
+/// Writes the probes into a folder of kernels, and builds them.
+pub fn build_probes(target: &Target, chip: &str, folder: &Path) -> Result<()> {
     for (Probes(name), text) in PROBE_FILES {
         let text = [include_str!("probes/common.h"), "\n", text].concat();
         // It is replaced as a whole, because another process may be reading it.
-        output_file::write(&source(&folder, name), text.as_bytes())?;
+        output_file::write(&source(folder, name), text.as_bytes())?;
     }
-    let files = PROBE_FILES.map(|(Probes(name), _)| source(&folder, name));
     if target.simulated() {
-        let kernels = simulated::emit(&params)?;
-        simulated::compile(&[&kernels, &files[0], &files[1]])?;
-        return Ok(folder);
+        let [behaviour, times] = PROBE_FILES.map(|(Probes(name), _)| source(folder, name));
+        return Ok(simulated::compile(&[&behaviour, &times])?);
     }
-    build_kernels(&params, &folder, chip)?;
     let toolchain = Toolchain::find()?;
     for (Probes(name), _) in PROBE_FILES {
-        let why = refusal(&folder, name);
-        match toolchain.build(&folder, &[name], built_for(chip)) {
+        let why = refusal(folder, name);
+        match toolchain.build(folder, &[name], built_for(chip)) {
             Err(error) => fs::write(&why, error.to_string())?,
             Ok(()) if why.exists() => fs::remove_file(&why)?,
             Ok(()) => {}
         }
     }
-    Ok(folder)
-}
-
-/// Builds the kernels of four tokens with learned lifetimes, which make calls that those of one token and constant
-/// lifetimes do not make.
-pub fn build_learned(target: &Target, chip: &str) -> Result<()> {
-    let params = Params { tokens: 4, lifetime: Lifetime::Learned, ..params(target) };
-    let folder = folder(&params)?;
-    if target.simulated() {
-        let text = fs::read_to_string(simulated::emit(&params)?)?;
-        return Kernels::compile(&text, &[]).map(drop).map_err(Error::msg);
-    }
-    build_kernels(&params, &folder, chip)
-}
-
-fn build_kernels(params: &Params, folder: &Path, chip: &str) -> Result<()> {
-    let kernels = ascendc(params, Abi::Direct)?;
-    kernels.write(folder)?;
-    let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
-    Ok(Toolchain::find()?.build(folder, &names, built_for(chip))?)
+    Ok(())
 }
 
 /// Returns the name of the chip that kernels are built for: the usual one in place of an unknown one, because all have the
 /// same vector cores.
 fn built_for(chip: &str) -> &'static str {
     soc::find(chip).unwrap_or(soc::OF_THE_PAPER).name
-}
-
-/// Returns the folder of a geometry.
-fn folder(params: &Params) -> Result<PathBuf> {
-    avsg::geometry::check(params)?;
-    let kernels = simulated::emit(params)?;
-    Ok(kernels.parent().unwrap_or(&kernels).to_owned())
 }
 
 /// Returns the text of a file of probes.

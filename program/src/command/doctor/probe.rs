@@ -28,7 +28,7 @@ pub struct Probe {
 
 /// A launch of a probe kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
+pub struct ProbeLaunch<'a> {
     pub name: &'a CStr,
     /// The address of the memory that the kernel reads, 0 if it reads none.
     pub from: u64,
@@ -58,13 +58,13 @@ impl Probe {
     }
 
     /// Runs a probe and returns the microseconds that it took.
-    pub fn run(&self, launch: &Launch<'_>) -> Result<f64> {
+    pub fn run(&self, launch: &ProbeLaunch<'_>) -> Result<f64> {
         let mut args = self.args(launch)?;
         self.time(|| self.queue(launch, &mut args))
     }
 
     /// Captures a number of launches.
-    pub fn capture(&self, launch: &Launch<'_>, times: usize) -> Result<Captured> {
+    pub fn capture(&self, launch: &ProbeLaunch<'_>, times: usize) -> Result<Captured> {
         let mut args = self.args(launch)?;
         let mut all = || (0..times).try_for_each(|_| self.queue(launch, &mut args));
         let mut failed = Ok(());
@@ -89,18 +89,18 @@ impl Probe {
         Ok(bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect())
     }
 
-    fn args(&self, launch: &Launch<'_>) -> Result<Args> {
+    fn args(&self, launch: &ProbeLaunch<'_>) -> Result<Args> {
         progress(&launch.name.to_string_lossy());
         Ok(Args::new(Arc::clone(&self.binary), launch.name, 2, 16)?)
     }
 
-    fn queue(&self, launch: &Launch<'_>, args: &mut Args) -> Result<()> {
+    fn queue(&self, launch: &ProbeLaunch<'_>, args: &mut Args) -> Result<()> {
         let mut words = [0; 16];
         for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(launch.setting) {
             *bytes = word.to_ne_bytes();
         }
         let addresses = [launch.from, self.to.address()];
-        let Launch { blocks, .. } = *launch;
+        let ProbeLaunch { blocks, .. } = *launch;
         let _current = self.context.bind()?;
         // SAFETY: the probes write at most `OUTPUT` bytes of `to`, and read only rows of `from`, which the
         // caller has allocated or registered. Whoever queues a probe waits for the stream before it drops

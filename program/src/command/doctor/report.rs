@@ -64,7 +64,7 @@ pub struct Toolkit {
 
 /// The device as its runtime describes it, and the geometry of the kernels that run.
 #[derive(Serialize, Deserialize, Debug)]
-pub struct Device {
+pub struct FoundDevice {
     pub device: String,
     pub library: String,
     pub soc: String,
@@ -105,7 +105,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_device: Option<String>,
     #[serde(flatten)]
-    pub device: Option<Device>,
+    pub device: Option<FoundDevice>,
     /// Whether the kernels were built, and what the checks found; none without a device.
     #[serde(serialize_with = "as_map")]
     pub lines: Vec<(String, Line)>,
@@ -153,7 +153,7 @@ impl Report {
             ]);
         }
         page.table(&table);
-        if let Some(Device { soc, vector_cores, library, k, slots, .. }) = &self.device {
+        if let Some(FoundDevice { soc, vector_cores, library, k, slots, .. }) = &self.device {
             page.text(format!(
                 "device    {soc}, {vector_cores} vector cores, {library}; K = {k}, S = {slots}"
             ));

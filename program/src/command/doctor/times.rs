@@ -1,4 +1,4 @@
-//! The times of single operations and of the kernels. A probe repeats its operation, and the difference between two
+//! The times of single operations and of the kernels, and the sizes of their code. A probe repeats its operation, and the difference between two
 //! launches with different numbers of repetitions contains neither the start of the kernel nor its end.
 
 use std::ffi::CStr;
@@ -9,20 +9,20 @@ use avsg::ascend::acl::DeviceMemory;
 use avsg::engine::DeviceFresh;
 use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::device_arrays::DeviceArrays;
-use avsg_testkit::fresh::FreshRows;
-use serde_json::json;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::device_arrays::DeviceArrays;
+use avsg_measure::fresh::FreshRows;
+use serde_json::{Value, json};
 
 use super::harness::{Harness, ROW, TIMES};
-use super::kernels::engine;
-use super::probe::Launch;
+use super::kernel_checks::engine;
+use super::probe::ProbeLaunch;
 use super::report::Line;
 use super::watch::progress;
 
 /// What a row repeats.
 #[derive(Clone, Copy, Debug)]
-enum Work {
+enum Timed {
     /// A probe: its kernel, the depth and the bytes of its setting.
     Probe(&'static CStr, i32, i32),
     /// A probe that reads host rows, so many before it waits.
@@ -31,10 +31,12 @@ enum Work {
     Launch,
     /// A kernel of the operator on ids of a kind.
     Kernel(&'static str, &'static str),
+    /// The code of a kernel, which is not run.
+    Code(&'static str),
 }
-use Work::{HostRows, Kernel, Launch as Launches, Probe as Run};
+use Timed::{Code, HostRows, Kernel, Launch as Launches, Probe as Run};
 
-/// A time in the report.
+/// A time or a size in the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The name in the report.
@@ -43,14 +45,14 @@ pub struct Row {
     pub check: &'static str,
     /// Whether all cores do it at once, or one core alone.
     all_cores: bool,
-    work: Work,
+    work: Timed,
 }
 
-const fn one(name: &'static str, check: &'static str, work: Work) -> Row {
+const fn one(name: &'static str, check: &'static str, work: Timed) -> Row {
     Row { name, check, all_cores: false, work }
 }
 
-const fn all(name: &'static str, check: &'static str, work: Work) -> Row {
+const fn all(name: &'static str, check: &'static str, work: Timed) -> Row {
     Row { all_cores: true, ..one(name, check, work) }
 }
 
@@ -58,8 +60,13 @@ const VECTOR: &CStr = c"avsg_probe_vector";
 const COPIES_IN: &CStr = c"avsg_probe_rows";
 const STORES: &CStr = c"avsg_probe_stores";
 
-/// The times that are measured.
-pub const ROWS: [Row; 29] = [
+/// The times and sizes that are measured.
+pub const ROWS: [Row; 37] = [
+    one("code_reset", "code", Code("avsg_reset")),
+    one("code_plan", "code", Code("avsg_plan")),
+    one("code_transfer", "code", Code("avsg_transfer")),
+    one("code_append", "code", Code("avsg_append")),
+    one("code_step", "code", Code("avsg_step")),
     one("vector_16", "operations", Run(VECTOR, 1, 4096)),
     one("vector_32", "operations", Run(VECTOR, 1, 8192)),
     one("vectors_8_of_16", "operations", Run(VECTOR, 8, 4096)),
@@ -89,17 +96,24 @@ pub const ROWS: [Row; 29] = [
     all("step_hits", "kernels", Kernel("step", "hits")),
     all("step_mixed", "kernels", Kernel("step", "mixed")),
     all("append", "kernels", Kernel("append", "misses")),
+    one("code_plan_inlined", "inlined", Code("avsg_plan")),
+    one("plan_misses_inlined", "inlined", Kernel("plan", "misses")),
+    one("plan_hits_inlined", "inlined", Kernel("plan", "hits")),
 ];
 
-/// Measures the times of a check: the median in microseconds, the least and the most. A time that cannot be measured
-/// has a reason in its place, and the others are measured.
+/// Measures the rows of a check: the bytes of code, or of times the median in microseconds, the least and the most. A row
+/// that cannot be measured has a reason in its place, and the others are measured.
 pub fn measure(harness: &Harness, check: &str) -> Vec<(&'static str, Line)> {
     let line = |row: &Row| {
-        let us = samples(harness, row).map(|mut us| {
+        let time = |mut us: Vec<f64>| {
             us.sort_by(f64::total_cmp);
             json!({"us": us[us.len() / 2], "low": us[0], "high": us[us.len() - 1]})
-        });
-        (row.name, Line::new(us))
+        };
+        let value = match row.work {
+            Code(kernel) => harness.code_bytes(kernel).map(Value::from),
+            _ => samples(harness, row).map(time),
+        };
+        (row.name, Line::new(value))
     };
     ROWS.iter().filter(|row| row.check == check).map(line).collect()
 }
@@ -109,7 +123,7 @@ fn samples(harness: &Harness, row: &Row) -> Result<Vec<f64>> {
     let setting = match row.work {
         Kernel("append", _) => return appends(harness),
         Kernel(kernel, kind) => return steps(harness, kernel, kind),
-        Launches => [0; 3],
+        Launches | Code(_) => [0; 3],
         Run(_, depth, bytes) => [depth, bytes, depth],
         HostRows(depth) => [depth, ROW as i32, rows_of_a_core(harness)],
     };
@@ -118,7 +132,7 @@ fn samples(harness: &Harness, row: &Row) -> Result<Vec<f64>> {
     let (fewest, most, launches, samples) =
         if harness.simulated { (1, 3, 3, 1) } else { (100, 2100, 101, 5) };
     if let Launches = row.work {
-        let launch = Launch { name: c"avsg_probe_empty", from: 0, setting: [0; 4], blocks };
+        let launch = ProbeLaunch { name: c"avsg_probe_empty", from: 0, setting: [0; 4], blocks };
         let [few, many] = [1, launches].map(|times| probe.capture(&launch, times));
         let (few, many) = (few?, many?);
         let us = |_| Ok((probe.replay(&many)? - probe.replay(&few)?) / (launches - 1) as f64);
@@ -135,7 +149,7 @@ fn samples(harness: &Harness, row: &Row) -> Result<Vec<f64>> {
         }
     };
     let [depth, bytes, rows] = setting;
-    let run = |n| probe.run(&Launch { name, from, setting: [n, depth, bytes, rows], blocks });
+    let run = |n| probe.run(&ProbeLaunch { name, from, setting: [n, depth, bytes, rows], blocks });
     // The first launch of a kernel loads its code.
     run(fewest)?;
     let us = |_| Ok((run(most)? - run(fewest)?) / f64::from(most - fewest));
@@ -171,7 +185,7 @@ fn ids(k: usize, step: usize, kind: &str) -> Vec<i32> {
 }
 
 fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
     let k = harness.params.k as usize;
     let mut batch = OwnedBatch::uniform(k, 1, 1, engine.pool().rows());
     let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
@@ -212,7 +226,7 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
 }
 
 fn appends(harness: &Harness) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
     let mut batch = OwnedBatch::new(harness.params.k as usize, 0);
     let mut fresh = FreshRows::new(engine.pool().format(), 1);
     let id = engine.pool().rows() as i32 / 2;

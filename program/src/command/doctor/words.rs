@@ -7,7 +7,7 @@ use avsg::ascend::acl::DeviceMemory;
 use serde_json::Value;
 
 use super::harness::{BEHAVIOUR, Harness};
-use super::probe::Launch;
+use super::probe::ProbeLaunch;
 
 /// The answer of a probe whose words are all right.
 pub const AS_EXPECTED: &str = "as expected";
@@ -30,7 +30,7 @@ fn compared(found: &[i32], expected: impl Fn(usize) -> i32) -> String {
 /// Returns the words that a probe on one core wrote.
 fn words_of(harness: &Harness, name: &CStr, n: i32, count: usize) -> Result<Vec<i32>> {
     let probe = harness.probe(BEHAVIOUR)?;
-    probe.run(&Launch { name, from: 0, setting: [n, 0, 0, 0], blocks: 1 })?;
+    probe.run(&ProbeLaunch { name, from: 0, setting: [n, 0, 0, 0], blocks: 1 })?;
     probe.words(count)
 }
 
@@ -67,7 +67,7 @@ const ROUNDS: i32 = 64;
 pub fn neighbouring_stores(harness: &Harness) -> Result<Value> {
     let (probe, blocks) = (harness.probe(BEHAVIOUR)?, harness.cores);
     let setting = [ROUNDS, 0, 0, 0];
-    probe.run(&Launch { name: c"avsg_probe_neighbours", from: 0, setting, blocks })?;
+    probe.run(&ProbeLaunch { name: c"avsg_probe_neighbours", from: 0, setting, blocks })?;
     let words = probe.words(ROUNDS as usize * blocks)?;
     Ok(compared(&words, |at| at as i32 + 1).into())
 }
@@ -77,7 +77,7 @@ pub fn sync_all_twice(harness: &Harness, captured: bool) -> Result<Value> {
     let (probe, source) = (harness.probe(BEHAVIOUR)?, DeviceMemory::zeroed(&harness.context, 64)?);
     let blocks = harness.cores;
     let name = c"avsg_probe_sync_twice";
-    let launch = Launch { name, from: source.address(), setting: [0; 4], blocks };
+    let launch = ProbeLaunch { name, from: source.address(), setting: [0; 4], blocks };
     let graph = captured.then(|| probe.capture(&launch, 1)).transpose()?;
     let mut answer = String::from(AS_EXPECTED);
     for first in [1000, 5000] {

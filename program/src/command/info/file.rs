@@ -12,7 +12,7 @@ const BLOCKS: [usize; 2] = [512, 4096];
 
 /// The records of a pool in a file on a disk with blocks of one size.
 #[derive(Serialize)]
-pub struct File {
+pub struct PlannedFile {
     block: usize,
     /// Bytes of the longest record: the rows of the layers of an indexer, checksums and padding.
     record_bytes: usize,
@@ -21,7 +21,7 @@ pub struct File {
     pub bytes: usize,
 }
 
-impl File {
+impl PlannedFile {
     /// Computes the files of `requests` requests for disks with the usual blocks; the shape is layers, indexers and
     /// rows.
     pub fn on_disks(shape: [usize; 3], format: &RowFormat, requests: usize) -> Result<Vec<Self>> {

@@ -14,7 +14,7 @@ use avsg::pool::HostPool;
 use serde::Serialize;
 
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::geometry::Geometry;
+use crate::command::engine_options::Geometry;
 use crate::command::output::{self, Page, beside_gathers};
 use crate::stats::{Summary, summary};
 
@@ -31,7 +31,7 @@ struct Setting {
 
 /// What the replay allocates.
 #[derive(Serialize)]
-pub struct Memory {
+pub struct MemoryUse {
     pub slots_bytes: usize,
     /// Tables and working columns.
     pub tables_bytes: usize,
@@ -110,7 +110,7 @@ impl Tally {
 #[derive(Serialize)]
 pub struct Report {
     geometry: Setting,
-    memory: Memory,
+    memory: MemoryUse,
     machine: String,
     copier: String,
     steps: usize,
@@ -145,7 +145,7 @@ impl Report {
         trace: &Trace,
         engine: &Engine,
         sparse: bool,
-        memory: Memory,
+        memory: MemoryUse,
         mut tally: Tally,
     ) -> Result<Self> {
         let (p, config) = (engine.config().params, engine.config());

@@ -5,11 +5,11 @@ use crate::trace::Trace;
 use anyhow::Result;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
-use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::exact::for_each_id;
-use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::splitmix::SplitMix64;
+use avsg_measure::batch::OwnedBatch;
+use avsg_measure::content::fill_row;
+use avsg_measure::exact::for_each_id;
+use avsg_measure::fresh::FreshRows;
+use avsg_measure::splitmix::SplitMix64;
 
 use super::report::Tally;
 

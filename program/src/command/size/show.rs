@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::disk::Disk;
+use super::disk_times::Disk;
 use super::report::{Copies, Point, Report};
 use super::time::{Model, Times};
 use crate::baseline::{LRU, NO_BUFFER, NO_REPEATS};
@@ -103,11 +103,11 @@ fn milliseconds(report: &Report) -> &'static str {
 }
 
 /// A column of times, of which some need a disk.
-type Column = (&'static str, fn(&Times) -> Option<f64>);
+type TimeColumn = (&'static str, fn(&Times) -> Option<f64>);
 
 /// Returns what a step copies, the memory, and the times by the model at each S.
 fn table(report: &Report) -> Table {
-    const TIMES: [Column; 4] = [
+    const TIMES: [TimeColumn; 4] = [
         ("MS per token", |times| Some(times.tpot_ms)),
         ("speed-up", |times| Some(times.speed_up)),
         ("disk: MS per token", |times| Some(times.disk?.tpot_ms)),
@@ -123,7 +123,7 @@ fn table(report: &Report) -> Table {
     let mut add = |first: [Cell; 3], copies: &Option<Copies>, device: Cell| {
         let copied = copies.as_ref().map(|copies| bytes(copies.bytes_per_step as usize));
         let times = copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
-        let cell = |&(_, of): &Column| {
+        let cell = |&(_, of): &TimeColumn| {
             let value = times.and_then(|(times, range)| {
                 let range = range.and_then(|[low, high]| Some([of(&low)?, of(&high)?]));
                 Some(ranged(of(&times)?, range))

@@ -13,7 +13,7 @@ use clap::{ArgGroup, Args};
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use super::disk::{self, Disk, DiskTimes, Link};
+use super::disk_times::{self, Disk, DiskTimes, Link};
 use crate::checks::require;
 use crate::stats::{Summary, summary, us_since};
 use crate::trace::Trace;
@@ -32,7 +32,7 @@ pub struct TimeOptions {
     /// Also show the time with rows on a disk: `disk:FOLDER` measures the disk of a folder in about two
     /// seconds, and `disk:READS,GB/S,US[,BLOCK]` takes reads per second, bandwidth and the microseconds of a
     /// read alone [default BLOCK: 4096]
-    #[arg(long, value_name = "disk:WHAT", value_parser = disk::link)]
+    #[arg(long, value_name = "disk:WHAT", value_parser = disk_times::link)]
     link: Option<Link>,
     /// Microseconds of matching (Stage One) per token and indexer on your device [default: measured on
     /// this machine's CPU]

@@ -7,7 +7,7 @@ use super::pool_model::{PoolModel, Sequence, WriteRow};
 use super::shape::EngineSetting;
 use super::verify::SlotModel;
 use super::{Request, Step};
-use crate::batch::{BatchRequest, OwnedBatch};
+use crate::batch::{BatchRequest, OwnedBatch, requests};
 use crate::fresh::FreshRows;
 use crate::step_result::StepResult;
 
@@ -32,7 +32,7 @@ impl StepInput {
     /// Returns the number of rows that the append writes on each layer.
     pub fn appended_rows(&self) -> usize {
         let rows = |r: BatchRequest<'_>| Some(r.rows.len().min(r.seq - r.state.and(r.stable)?));
-        self.batch.requests().filter_map(rows).sum()
+        requests(&self.batch).filter_map(rows).sum()
     }
 }
 
@@ -212,7 +212,7 @@ impl WorkloadDriver {
     /// Returns the fresh rows of one layer; rows of padded and read-only requests stay unset.
     fn fresh(&self, owned: &OwnedBatch, layer: usize) -> FreshRows {
         let mut rows = FreshRows::new(&self.pool_model.setting.format, owned.rows());
-        for request in owned.requests() {
+        for request in requests(owned) {
             let (Some(state), Some(stable)) = (request.state, request.stable) else { continue };
             for (id, row) in (stable..).zip(request.rows) {
                 let version = self.pool_model.version(state, id) + layer as u32;

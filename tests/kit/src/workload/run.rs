@@ -45,8 +45,8 @@ pub fn run(workload: &Workload, mut engine: Engine) -> Vec<StepResult> {
 }
 
 /// Plans a batch and transfers every layer. With `at_once`, `step` plans and transfers layer 0 and
-/// the other layers follow, from the last one on; otherwise `plan` comes first, and one call transfers all
-/// layers.
+/// the other layers follow, from the last one on; otherwise `plan` comes first, and a transfer of all layers is begun
+/// and waited for when its fresh rows are gone.
 ///
 /// # Errors
 /// If the engine refuses or fails.
@@ -67,7 +67,8 @@ pub fn transfer(
             .try_for_each(|&layer| with(of(layer), |fresh| engine.transfer(plan, layer, fresh)))
     } else {
         engine.plan(&batch.batch(), plan)?;
-        with(fresh, |fresh| engine.transfer_layers(plan, &layers, fresh))
+        with(fresh, |fresh| engine.begin(plan, &layers, fresh))?;
+        engine.wait(plan)
     }
 }
 

@@ -10,7 +10,7 @@ use avsg::plan::Plan;
 
 use super::pool_model::PoolModel;
 use super::shape::EngineSetting;
-use crate::batch::{BatchRequest, OwnedBatch};
+use crate::batch::{BatchRequest, OwnedBatch, requests};
 use crate::content::check_row;
 use crate::step_result::StepResult;
 
@@ -41,7 +41,7 @@ impl SlotModel {
         pool_model: &PoolModel,
     ) {
         assert_eq!((result.requests.len(), result.valid.len()), (cold.len(), batch.rows()));
-        for (r, request) in batch.requests().enumerate() {
+        for (r, request) in requests(batch).enumerate() {
             let slots = request.state.map_or(&mut [][..], |state| &mut self.0[state]);
             for slot in slots.iter_mut() {
                 if cold[r] || request.stable.is_some_and(|stable| slot.id >= stable as i32) {

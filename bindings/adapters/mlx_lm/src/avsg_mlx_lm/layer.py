@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import avsg
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 
 @dataclass
 class Counts:
-    """What a layer's steps did, since the last `clear`."""
+    """What a layer's steps did."""
 
     steps: int = 0
     selected: int = 0
@@ -22,9 +21,6 @@ class Counts:
     evictions: int = 0
     #: Slots that were dropped because their row was computed anew.
     invalidated: int = 0
-
-    def clear(self) -> None:
-        self.__init__()
 
 
 @dataclass(eq=False)
@@ -42,27 +38,14 @@ class ModelRows:
     slots: int
     #: The most tokens of a decode step: 1 and the drafts.
     tokens: int = 1
-    #: That of `avsg.Pool`.
-    file: avsg.PoolFile | str | None = None
-    #: Options of `avsg.Engine`.
-    options: dict[str, Any] = field(default_factory=dict)
+    #: A folder, if the rows are in a file there.
+    file: str | None = None
 
     @cached_property
     def shape(self) -> avsg.PoolShape:
         """The geometry of the pool."""
-        file = self.file
-        if file is not None:
-            file = file if isinstance(file, avsg.PoolFile) else avsg.PoolFile(file)
-            file = file._replace(layer_indexer=range(self.layers))
+        file = self.file and avsg.PoolFile(self.file, layer_indexer=range(self.layers))
         return avsg.PoolShape(self.layers, self.capacity, self.segment_bytes, chunk_bytes=None, file=file)
-
-    @cached_property
-    def engine_options(self) -> dict[str, Any]:
-        """The keywords of the engine."""
-        # A second core would spin beside the framework's threads, and a layer's rows of one request
-        # are few.
-        sizes = {"k": self.k, "slots": self.slots, "tokens": self.tokens}
-        return {"cores": 1, "layer_indexer": range(self.layers), **sizes, **self.options}
 
     @cached_property
     def pool(self) -> avsg.Pool:
@@ -72,7 +55,9 @@ class ModelRows:
     @cached_property
     def engine(self) -> avsg.Engine:
         """The engine, made when it is used first."""
-        return avsg.Engine(self.pool, **self.engine_options)
+        sizes = {"k": self.k, "slots": self.slots, "tokens": self.tokens}
+        # A second core would spin beside the framework's threads, and a layer's rows of one request are few.
+        return avsg.Engine(self.pool, layer_indexer=range(self.layers), cores=1, **sizes)
 
 
 class LayerRows:

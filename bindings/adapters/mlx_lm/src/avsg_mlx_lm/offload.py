@@ -44,17 +44,15 @@ def offload(
     slots: int,
     tokens: int = 1,
     rows: type[LayerRows] = LayerRows,
-    file: avsg.PoolFile | str | None = None,
-    **options: Any,
+    file: str | None = None,
 ) -> Iterator[nn.Module]:
     """Makes caches of `model` keep their KV rows in AVSG pools.
 
     Each cache has a pool and an engine. `max_context` is the most tokens of a sequence, `slots` S (a
     multiple of 64, at least `tokens` times the model's index_topk), and `tokens` the most tokens of a
-    decode step. With `file`, a folder, the rows are in a file there, and not in memory. `options`
-    go to every `avsg.Engine`. In the block, `model.make_cache()` and all that calls it
-    (`mlx_lm.generate` too) makes such caches. At its end the model is as it was, and such caches
-    are refused.
+    decode step. With `file`, a folder, the rows are in a file there, and not in memory. In the block,
+    `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
+    the model is as it was, and such caches are refused.
 
     `model.make_cache(pool)` keeps the rows in the caller's pool: the model's layers, `max_context`
     rows, and two segments, the latent and rotary parts.
@@ -66,7 +64,7 @@ def offload(
     def make_avsg_cache(pool: avsg.Pool | None = None) -> list[CacheList]:
         itemsize = model.model.embed_tokens.weight.dtype.size
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
-        shared = ModelRows(len(model.layers), max_context, segments, args.index_topk, slots, tokens, file, options)
+        shared = ModelRows(len(model.layers), max_context, segments, args.index_topk, slots, tokens, file)
         if pool is not None:
             found, needed = pool.info, shared.shape
             if (found.layers, found.rows, found.segment_bytes) != needed[:3]:

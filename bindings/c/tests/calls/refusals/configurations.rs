@@ -121,7 +121,7 @@ fn wrong_engines_are_refused() {
         let odd = avsg_tuning { size: 8, ..sized() };
         let parts = ["avsg_tuning.size is 8", "has 40 bytes"];
         on.refuse(&|s| s.config.tuning = &odd, AVSG_SIZE, &parts);
-        on.invalid(&|s| s.config.reserved = 1, &["reserved is 1", "zero the struct"]);
+        on.invalid(&|s| s.config.under_way = 65, &["transfers under way is 65", "0..=64"]);
         on.invalid(&|s| s.config.states = 0, &["states is 0"]);
         on.invalid(&|s| s.config.tokens = 0, &["is 0"]);
         on.invalid(&|s| s.config.slots = 0, &["is 0"]);

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use avsg_testkit::splitmix::SplitMix64;
+use avsg_measure::splitmix::SplitMix64;
 use serde::Serialize;
 use serde_json::Value;
 

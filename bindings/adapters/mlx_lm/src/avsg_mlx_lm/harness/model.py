@@ -44,33 +44,6 @@ def same_weights(model: Model) -> Model:
     return twin
 
 
-def random_text(tokens: int, seed: int = 1, repeat: float = 0.0, vocabulary: int = 512) -> list[int]:
-    """Draws a text. With the probability `repeat` a token is the one before it.
-
-    A random model selects alike only for like tokens, so that repetition is what gives its decoding
-    locality.
-    """
-    drawn = mx.random.randint(0, vocabulary, (tokens,), key=mx.random.key(seed)).tolist()
-    repeats = mx.random.bernoulli(repeat, (tokens,), key=mx.random.key(seed + 1)).tolist()
-    for place in range(1, tokens):
-        if repeats[place]:
-            drawn[place] = drawn[place - 1]
-    return drawn
-
-
-def random_cache(model: Model, tokens: int, seed: int = 1) -> list:
-    """Makes mlx-lm's cache of a context whose rows are drawn instead of computed.
-
-    It is for contexts that take long to prefill.
-    """
-    mx.random.seed(seed)
-    dtype, args = model.model.embed_tokens.weight.dtype, model.args
-    cache = model.make_cache()
-    for rows, keys in (layer.caches for layer in cache):
-        latent, rotary, index = (
-            mx.random.normal((1, 1, tokens, width)).astype(dtype)
-            for width in (args.kv_lora_rank, args.qk_rope_head_dim, args.index_head_dim)
-        )
-        rows.state, keys.state = (latent, rotary, tokens), (index, mx.zeros_like(index), tokens)
-    mx.eval([part.keys for layer in cache for part in layer.caches])
-    return cache
+def random_text(tokens: int, seed: int = 1) -> list[int]:
+    """Draws a text."""
+    return mx.random.randint(0, 512, (tokens,), key=mx.random.key(seed)).tolist()

@@ -1,0 +1,257 @@
+//! Options that several subcommands share: the table, the row format and the device.
+
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use avsg::ascend::acl::{Acl, Context, Source};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::device::params::{Lifetime, Params, Table};
+use avsg::engine::MachineChoice;
+use avsg::engine::{Config, Engine};
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg::{Error, geometry};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::checks::require;
+
+/// The kind of hash table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TableKind {
+    /// The paper's table, bit for bit: one link per slot
+    Paper,
+    /// A table with more links than slots, which evicts the oldest or least used slots
+    #[default]
+    Wide,
+}
+
+/// Returns the parser of the name of a vector machine, which runs the kernels on the CPU device.
+pub(crate) fn machine() -> impl TypedValueParser<Value = MachineChoice> {
+    PossibleValuesParser::new(["auto", "emu", "avx2", "avx512", "neon"]).map(|name| {
+        match name.as_str() {
+            "emu" => MachineChoice::Emu,
+            "avx2" => MachineChoice::Avx2,
+            "avx512" => MachineChoice::Avx512,
+            "neon" => MachineChoice::Neon,
+            _ => MachineChoice::Auto,
+        }
+    })
+}
+
+/// The device that runs the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceChoice {
+    /// This machine: threads are the cores, and process memory is the device memory
+    Cpu,
+    /// An Ascend 910B
+    Ascend,
+    /// The emitted kernels on the simulated runtime, which is exact but slow
+    AscendSim,
+}
+
+/// The table's geometry and rules.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TableOptions {
+    /// Kind of hash table
+    #[arg(long, value_enum, default_value = "wide")]
+    pub table: TableKind,
+    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4, and 2 on an Ascend device, paper 1]
+    #[arg(long, value_name = "N")]
+    pub spread: Option<u32>,
+    /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
+    #[arg(long, value_name = "R")]
+    pub retries: Option<u32>,
+    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
+    /// request learns which slots to keep; wide only) [default: wide learned if S >= 2*K, and with
+    /// spread 2 if also S < 4*K, else constant:127; paper constant:16]
+    #[arg(long, value_name = "RULE")]
+    pub lifetime: Option<String>,
+    /// Multipliers of the paper's hash, two odd numbers of 32 bits
+    /// [default: 2654435761,2246822519]
+    #[arg(long, value_name = "A1,A2")]
+    pub primes: Option<String>,
+}
+
+/// Changes the help of `--spread` for commands whose default fits the unified buffer of a device.
+pub fn spread_on_device(spread: clap::Arg) -> clap::Arg {
+    spread.help("Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 2, paper 1]")
+}
+
+impl TableOptions {
+    /// Returns whether the rule of lifetimes is left to what the trace recommends.
+    pub fn is_rule_open(&self) -> bool {
+        self.table == TableKind::Wide && self.lifetime.is_none()
+    }
+
+    /// Returns the options with the default links per slot of a device.
+    pub(crate) fn on(&self, device: DeviceChoice) -> Self {
+        if device == DeviceChoice::Cpu { self.clone() } else { self.on_vector_core() }
+    }
+
+    /// Returns the options with two links per slot unless they say otherwise, so that a table `wide` fits the
+    /// unified buffer of a vector core.
+    pub(crate) fn on_vector_core(&self) -> Self {
+        let spread = self.spread.or((self.table == TableKind::Wide).then_some(2));
+        Self { spread, ..self.clone() }
+    }
+
+    /// Returns the checked geometry for `k` ids per token, `tokens` tokens per step, `slots` slots and
+    /// blocks of `page` rows (0 for no block table).
+    pub fn params(&self, k: usize, tokens: usize, slots: u32, page: u32) -> Result<Params> {
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (k, tokens) = (narrow(k), narrow(tokens));
+        let mut p = match self.table {
+            TableKind::Paper => Params::paper(k, tokens, slots),
+            TableKind::Wide if self.spread == Some(2) => Params::compact(k, tokens, slots),
+            TableKind::Wide => Params::wide(k, tokens, slots),
+        };
+        p.page = page;
+        p.spread = self.spread.unwrap_or(p.spread);
+        p.retries = self.retries.unwrap_or(p.retries);
+        if let Some(rule) = &self.lifetime {
+            p.lifetime = lifetime(rule)?;
+        }
+        if let Some(primes) = &self.primes {
+            p.table = multipliers(primes, p.table)?;
+        }
+        geometry::check(&p)?;
+        Ok(p)
+    }
+}
+
+/// Parses a lifetime rule: `constant:L` or `learned`.
+pub fn lifetime(rule: &str) -> Result<Lifetime> {
+    if rule == "learned" {
+        return Ok(Lifetime::Learned);
+    }
+    let l = rule.strip_prefix("constant:").and_then(|l| l.parse().ok()).filter(|&l: &i8| l >= 0);
+    let l = l.ok_or_else(|| {
+        let limit = "it must be constant:L (0..=127) or learned";
+        Error::invalid("--lifetime", rule, limit, "pass learned, or constant:127 for LRU")
+    })?;
+    Ok(Lifetime::Constant(l))
+}
+
+/// Returns the paper's table with the multipliers `A1,A2` of `primes`; refuses the `wide` table.
+fn multipliers(primes: &str, table: Table) -> Result<Table> {
+    let limit = "only the paper's table takes multipliers";
+    let remedy = "for example 2654435761,2246822519";
+    require(table != Table::Wide, "--primes", primes, limit, remedy)?;
+    let both = primes.split_once(',').map(|(a, b)| [a, b].map(|n| n.trim().parse()));
+    let Some([Ok(a1), Ok(a2)]) = both else {
+        let limit = "it must be two unsigned 32-bit numbers";
+        return Err(Error::invalid("--primes", primes, limit, remedy).into());
+    };
+    Ok(Table::Paper { a1, a2 })
+}
+
+/// The geometry and the rules of a table, as reports have them.
+#[derive(Serialize)]
+pub(crate) struct Geometry {
+    table: &'static str,
+    pub k: u32,
+    pub tokens: u32,
+    pub slots: u32,
+    pub spread: u32,
+    retries: u32,
+    pub lifetime: String,
+    page: u32,
+}
+
+impl From<&Params> for Geometry {
+    fn from(p: &Params) -> Self {
+        let &Params { k, tokens, slots, spread, retries, page, .. } = p;
+        let table = if p.table == Table::Wide { "wide" } else { "paper" };
+        let lifetime = p.lifetime.to_string();
+        Self { table, k, tokens, slots, spread, retries, lifetime, page }
+    }
+}
+
+impl Display for Geometry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { table, k, tokens, slots, spread, retries, lifetime, .. } = self;
+        write!(
+            f,
+            "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
+        )
+    }
+}
+
+/// The bytes of a KV row of DeepSeek V3.2 and GLM-5 in bfloat16.
+pub const ROW_BYTES: usize = 1152;
+
+/// The segments of a KV row.
+#[derive(Args, Clone, Debug)]
+pub struct RowOptions {
+    /// Bytes of a KV row that is one segment, at least 1 [default: 1152]
+    #[arg(long, value_name = "BYTES", conflicts_with = "segments")]
+    row_bytes: Option<usize>,
+    /// Bytes of each segment of a KV row, at least 1 each; 1 to 4 segments, for example 1024,128
+    #[arg(long, value_name = "BYTES,..", value_delimiter = ',')]
+    segments: Vec<usize>,
+}
+
+impl RowOptions {
+    /// Returns the checked row format, whose bytes are `default` if no option names them.
+    pub fn format(&self, default: impl FnOnce() -> Result<usize>) -> Result<RowFormat> {
+        Ok(match self.row_bytes {
+            _ if !self.segments.is_empty() => RowFormat::segments(&self.segments)?,
+            Some(bytes) => RowFormat::single(bytes)?,
+            None => RowFormat::single(default()?)?,
+        })
+    }
+}
+
+/// The device that runs the operator, and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DeviceOptions {
+    /// Device that runs the operator
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub device: DeviceChoice,
+    /// Folder with the geometry's kernels, compiled for the Ascend device [default: built-in kernels]
+    #[arg(long, value_name = "DIR")]
+    pub kernels: Option<PathBuf>,
+    /// C, the cores that match and copy; 1 to 1024. Cores above the CPUs of this machine run in turns
+    /// [default: the CPUs of this machine]
+    #[arg(long, value_name = "C")]
+    pub cores: Option<usize>,
+    /// Vector machine that runs the kernels on the CPU device; auto is the fastest that the CPU has
+    #[arg(long, default_value = "auto", value_parser = machine())]
+    pub machine: MachineChoice,
+}
+
+impl DeviceOptions {
+    /// Returns the configuration of an engine with `states` states.
+    pub fn config(&self, params: Params, states: usize) -> Config {
+        let mut config = Config::new(params, states);
+        config.cores = self.cores.unwrap_or(config.cores);
+        config.machine = self.machine;
+        config
+    }
+
+    /// Opens the device; `None` for the CPU.
+    pub fn context(&self) -> Result<Option<Arc<Context>>> {
+        Ok(match self.device {
+            DeviceChoice::Cpu => None,
+            DeviceChoice::AscendSim => Some(simulated::context()?),
+            DeviceChoice::Ascend => {
+                Some(Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?)
+            }
+        })
+    }
+
+    /// Creates the engine on the chosen device, with a host pool of its own.
+    pub fn engine(&self, config: Config, pool: &PoolConfig) -> Result<Engine> {
+        let Some(context) = self.context()? else {
+            return Ok(Engine::new(config, HostPool::new(pool)?)?);
+        };
+        let pool = RegisteredPool::create(&context, pool)?;
+        let options =
+            AscendOptions { kernels: self.kernels.clone(), ..AscendOptions::new(context) };
+        Ok(Engine::on_ascend(config, pool, &options)?)
+    }
+}

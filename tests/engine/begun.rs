@@ -1,0 +1,85 @@
+//! Transfers from memory that are under way: workers copy, and each is exact after its wait.
+
+use std::sync::Arc;
+
+use avsg::Error;
+use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, Fresh};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::{exact, fixture};
+
+const K: usize = 128;
+const ROWS: usize = 1024;
+const GROUPS: usize = 3;
+
+/// Returns a batch of two requests with states of their own, whose last id is a fresh row.
+fn batch(random: &mut SplitMix64, group: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    for state in [2 * group, 2 * group + 1] {
+        let mut ids: Vec<i32> =
+            (0..K).map(|_| (random.word() % (ROWS as u64 - 1)) as i32).collect();
+        ids[K - 1] = ROWS as i32 - 1;
+        owned.push([state as i32, 1, ROWS as i32 - 1, ROWS as i32], &[ids]);
+    }
+    owned
+}
+
+fn check(engine: &Engine, plan: &avsg::plan::Plan, owned: &OwnedBatch) {
+    for layer in 0..2 {
+        let version = |id| if id == ROWS as i32 - 1 { 9 } else { layer as u32 };
+        let rows = exact::check_step(engine, plan, owned, layer, |_, id| (id, version(id)));
+        assert_eq!(rows, 2 * K);
+    }
+}
+
+#[test]
+fn plans_that_are_copied_by_workers_are_exact_after_their_waits_in_any_order() {
+    let format = RowFormat::segments(&[1024, 128]).unwrap();
+    let mut random = SplitMix64::new(5);
+    for threads in [1, 2, 4] {
+        let workers = WorkerPool::new(&WorkerConfig::new(threads)).unwrap();
+        let config = Config { cores: 3, ..Config::new(Params::wide(K as u32, 1, 256), 2 * GROUPS) };
+        let config = Config { under_way: GROUPS, ..config };
+        let pool = Arc::new(fixture::pool(2, ROWS, format.clone()));
+        let mut engine = Engine::with_workers(config, pool, &workers).unwrap();
+        let mut plans: Vec<_> = (0..GROUPS).map(|_| engine.new_plan(2, 2).unwrap()).collect();
+        for step in 0..30 {
+            let owned: Vec<_> = (0..GROUPS).map(|group| batch(&mut random, group)).collect();
+            for (plan, owned) in plans.iter_mut().zip(&owned) {
+                // The workers may still copy the rows of the plan before.
+                engine.plan(&owned.batch(), plan).unwrap();
+                let mut fresh = FreshRows::new(&format, 2);
+                (0..2).for_each(|token| fresh.put(token, ROWS as i32 - 1, 9));
+                let segments = fresh.segments().repeat(2);
+                // The fresh rows are gone when the transfer is waited for.
+                engine.begin(plan, &[0, 1], Some(&Fresh { segments: &segments })).unwrap();
+            }
+            let refused = engine.invalidate(0, 0..1);
+            assert!(refused.is_ok(), "a change of a table alone may come meanwhile");
+            let mut one_more = engine.new_plan(2, 2).unwrap();
+            let error = engine.plan(&owned[1].batch(), &mut one_more).unwrap_err().to_string();
+            assert!(error.contains("state is 2") && error.contains("under way"), "{error}");
+            for n in [step, step + 1, step + 2].map(|n| n % GROUPS) {
+                while step % 4 == 0 && threads > 1 && !engine.is_done(&plans[n]).unwrap() {}
+                engine.wait(&mut plans[n]).unwrap();
+                check(&engine, &plans[n], &owned[n]);
+            }
+        }
+        // Plans are dropped, one engine is, and the workers serve another one.
+        for (group, mut plan) in plans.into_iter().enumerate() {
+            let owned = batch(&mut random, group);
+            let owned = OwnedBatch { stable: vec![-1; 2], ..owned };
+            engine.plan(&owned.batch(), &mut plan).unwrap();
+            engine.begin(&mut plan, &[0, 1], None).unwrap();
+        }
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        engine.plan(&batch(&mut random, 0).batch(), &mut plan).unwrap();
+        assert!(matches!(engine.wait(&mut plan), Err(Error::Invalid { .. })));
+        drop(engine);
+        workers.launch(u64::MAX, None, None).unwrap();
+    }
+}

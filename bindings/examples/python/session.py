@@ -16,7 +16,8 @@ import numpy as np
 
 K, ROWS, WIDTH, KEY, TURN = 64, 4096, 64, 16, 500
 TOKEN = np.dtype([("id", np.int32), ("key", np.float32, KEY)])
-TO_ROW, TO_KEY, TO_QUERY = (np.random.default_rng(1).normal(size=(256, n)).astype(np.float32) for n in (WIDTH, KEY, KEY))
+RANDOM = np.random.default_rng(1)
+TO_ROW, TO_KEY, TO_QUERY = (RANDOM.normal(size=(256, n)).astype(np.float32) for n in (WIDTH, KEY, KEY))
 
 
 def rows_of(ids):

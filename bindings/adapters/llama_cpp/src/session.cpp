@@ -54,7 +54,8 @@ uint32_t selected_ids(const llama_model *model) {
 class Session {
   public:
     // `from` is a state file of llama.cpp with which the session begins, or empty.
-    Session(llama_model *model, Keep keep, const std::string &folder, const std::string &from, const Settings &settings, int threads)
+    Session(llama_model *model, Keep keep, const std::string &folder, const std::string &from, const Settings &settings,
+            int threads)
         : keep_(keep), folder_(folder), settings_(settings), mark_(mark_of(model, settings.k)) {
         if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
             throw std::runtime_error(folder + ": " + std::strerror(errno));
@@ -109,7 +110,9 @@ class Session {
         };
         for (size_t n = kept_; n < tokens_.size(); n++) {
             add(&tokens_[n], sizeof tokens_[n]);
-            for (const ggml_tensor *keys : offload_.keys()) add(static_cast<uint8_t *>(keys->data) + n * keys->nb[1], keys->nb[1]);
+            for (const ggml_tensor *keys : offload_.keys()) {
+                add(static_cast<uint8_t *>(keys->data) + n * keys->nb[1], keys->nb[1]);
+            }
         }
         offload_.pool().write_tokens(kept_, bytes);
         auto session = described(mark_);

@@ -256,9 +256,11 @@ impl Resources {
     /// Checks that every fresh row of a batch has a row in the pool.
     pub fn check_append_rows(&self, batch: &Batch<'_>) -> Result<()> {
         for (_, request, id) in Self::fresh_ids(batch) {
-            ensure!(self.row(batch, request, id).is_some(), "appended id" is id, but
+            let row = self.row(batch, request, id);
+            ensure!(row.is_some(), "appended id" is id, but
                 "request {request} has no host row for it (the pool holds {} rows)",
                 self.pool.rows(); "enlarge the pool, or give the block table an entry for it");
+            row.map_or(Ok(()), |row| self.pool.check_kept(row))?;
         }
         Ok(())
     }

@@ -48,8 +48,8 @@ impl Store {
                 store.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear(records)?;
             }
             let (number, sessions) = (records.number, file.sessions.clone());
-            let (shape, generation) = (shape.clone(), 1);
-            let header = Header { shape, block: opened.block, number, generation, sessions };
+            let (shape, block_bytes) = (shape.clone(), opened.block);
+            let header = Header { shape, block: block_bytes, number, copies: 2, sessions };
             header.encode(&mut block);
             records.write(header::BYTES as u64, block.bytes())?;
             records.write(0, block.bytes())?;
@@ -76,8 +76,7 @@ impl Store {
         ensure!(file.buffered || header.block.is_multiple_of(opened.block), "block of the pool file" is
             header.block, but "this device reads blocks of {}", opened.block;
             "set buffered, or move the file back to a device like the one that it was made on");
-        let headers = if header.generation == 0 { 1 } else { 2 };
-        let (layout, places) = Self::lay_out(shape, file, header.block, headers)?;
+        let (layout, places) = Self::lay_out(shape, file, header.block, header.copies)?;
         check_len(&*opened.file, &file.path, layout.end())?;
         let records = Self::records(file, layout, Some(header.number), &opened, wrap)?;
         let mut store = Self::assemble(shape, file, records, places)?;
@@ -85,7 +84,7 @@ impl Store {
         sessions.read(&store.records, &store.kept)?;
         if let Some(copy) = damaged {
             let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-            Header { generation: header.generation + 1, ..header }.encode(&mut block);
+            header.encode(&mut block);
             store.records.write((copy * header::BYTES) as u64, block.bytes())?;
             store.records.sync()?;
         }
@@ -154,7 +153,7 @@ impl Store {
         Ok((Layout::new(shape, block, places.records)?, places))
     }
 
-    /// Returns the header of a file, and the number of the copy that is damaged or older.
+    /// Returns the header of a file, and the number of the copy that is damaged.
     fn header(opened: &Opened, file: &PoolFile) -> Result<(Header, Option<usize>)> {
         let read = |copy: usize| {
             let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
@@ -169,16 +168,11 @@ impl Store {
         };
         match (read(0), read(1)) {
             // A file of version 2 has records behind its header.
-            (Ok(first), _) if first.generation == 0 => Ok((first, None)),
-            (Ok(first), Ok(second)) if second.generation > first.generation => {
-                Ok((second, Some(0)))
+            (Ok(first), second) => {
+                let damaged = first.copies == 2 && second.is_err();
+                Ok((first, damaged.then_some(1)))
             }
-            (Ok(first), Ok(second)) => {
-                let older = second.generation < first.generation;
-                Ok((first, older.then_some(1)))
-            }
-            (Ok(first), Err(_)) => Ok((first, Some(1))),
-            (Err(_), Ok(second)) if second.generation > 0 => Ok((second, Some(0))),
+            (Err(_), Ok(second)) if second.copies == 2 => Ok((second, Some(0))),
             (Err(error), _) => Err(error),
         }
     }

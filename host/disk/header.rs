@@ -19,8 +19,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"AVSGFILE");
 const VERSION: u64 = 3;
 /// The version before: one header, and no sessions.
 const ONE_HEADER: u64 = 2;
-/// Words at the end of a header: its generation, and the four numbers of the sessions.
-const TAIL: usize = 5;
+/// Words at the end of a header: the numbers of the sessions.
+const TAIL: usize = 4;
 /// The place of the checksum among the words.
 const CHECKSUM: usize = 2;
 /// The most layers of a kept file: the header has the indexer of each.
@@ -34,8 +34,8 @@ pub(super) struct Header {
     pub block: usize,
     /// The random number of the file.
     pub number: u64,
-    /// The copy of the header with the higher generation counts; 0: there is one copy.
-    pub generation: u64,
+    /// The copies of the header in the file.
+    pub copies: usize,
     pub sessions: PoolSessions,
 }
 
@@ -80,7 +80,7 @@ impl Header {
     /// Writes the header: words of 64 bits, then the indexer of each layer, at most [`MAX_LAYERS`], in 32 bits,
     /// little-endian.
     pub fn encode(&self, into: &mut Aligned) {
-        let Self { shape, block, number, generation, sessions } = self;
+        let Self { shape, block, number, sessions, .. } = self;
         let segments = shape.format.as_slice();
         let (rows, layers) = (shape.rows as u64, shape.layers as u64);
         let mut words = [0; WORDS];
@@ -101,7 +101,6 @@ impl Header {
         let PoolSessions { count, rows, bytes: most, token_bytes } = sessions;
         let tail = [*count, *rows, *most, *token_bytes].map(|number| number as u64);
         let places = bytes[BYTES - TAIL * 8..].as_chunks_mut::<8>().0.iter_mut();
-        let tail = std::iter::once(*generation).chain(tail);
         places.zip(tail).for_each(|(place, word)| *place = word.to_le_bytes());
         let sum = checksum_of(bytes);
         bytes[CHECKSUM * 8..][..8].copy_from_slice(&sum.to_le_bytes());
@@ -151,9 +150,10 @@ impl Header {
             let bytes = bytes[BYTES - TAIL * 8..].as_chunks::<8>().0.iter();
             tail.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
         }
-        let (count, rows, bytes) = (fits(tail[1])?, fits(tail[2])?, fits(tail[3])?);
-        let sessions = PoolSessions { count, rows, bytes, token_bytes: fits(tail[4])? };
-        Ok(Self { shape, block, number: words[3], generation: tail[0], sessions })
+        let (count, rows, bytes) = (fits(tail[0])?, fits(tail[1])?, fits(tail[2])?);
+        let sessions = PoolSessions { count, rows, bytes, token_bytes: fits(tail[3])? };
+        let copies = if words[1] == VERSION { 2 } else { 1 };
+        Ok(Self { shape, block, number: words[3], copies, sessions })
     }
 
     /// Checks that a file with this header holds the rows of `shape`.

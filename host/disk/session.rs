@@ -14,7 +14,7 @@ use super::checksum;
 use super::config::PoolSessions;
 use super::records::Records;
 use crate::system::reserve;
-use crate::{Error, Result, ensure};
+use crate::{Result, ensure};
 
 const WHAT: &str = "sessions of the pool file";
 /// Bytes before the blocks: checksum, generation, length, number of blocks, bytes of the caller.
@@ -232,11 +232,14 @@ impl Table {
         for token in old.filter(|_| same).map_or(0, |old| old.length)..length {
             let row = blocks[token / rows] as usize * rows + token % rows;
             for layer in 0..layout.layers() {
-                ensure_present(records.is_present(layer, row), || records.not_whole(layer, row))?;
+                if !records.is_present(layer, row) {
+                    return Err(records.not_whole(layer, row));
+                }
             }
-            let data = self.sessions.token_bytes == 0
-                || records.present.get(records.layout.row_count() + row);
-            ensure_present(data, || records.no_data(row))?;
+            let has_data = self.sessions.token_bytes != 0;
+            if has_data && !records.present.get(layout.row_count() + row) {
+                return Err(records.no_data(row));
+            }
         }
         Ok(same)
     }
@@ -273,10 +276,6 @@ impl Table {
         self.protect(records, kept, None);
         Ok(())
     }
-}
-
-fn ensure_present(present: bool, error: impl FnOnce() -> Error) -> Result<()> {
-    if present { Ok(()) } else { Err(error()) }
 }
 
 fn word(entry: &[u8], at: usize) -> u64 {

@@ -241,6 +241,7 @@ impl HostPool {
     /// write fails: then the rows of the file that were not taken are errors when they are read.
     pub fn write_rows(&self, layers: &[usize], first: usize, bytes: &[u8]) -> Result<()> {
         let (rows, len) = (self.rows_of(layers, first, bytes.len())?, self.geometry.format.bytes());
+        (first..first + rows).try_for_each(|row| self.check_kept(row))?;
         let all = (0..rows).flat_map(|n| (0..layers.len()).map(move |layer| (n, layer)));
         self.write_each(all.map(|(n, layer)| {
             let row = &bytes[(layer * rows + n) * len..][..len];

@@ -90,6 +90,11 @@ impl HostPool {
         self.store().map_or(Ok(()), |store| store.flush())
     }
 
+    /// Checks that no session of the pool's file keeps a row.
+    pub(crate) fn check_kept(&self, row: usize) -> Result<()> {
+        self.store().map_or(Ok(()), |store| store.check_kept(row))
+    }
+
     /// Returns the store of a pool in a file.
     fn stored(&self) -> Result<&Arc<Store>> {
         self.store().ok_or_else(|| {

@@ -1,5 +1,5 @@
 //! A process that appends and flushes to a kept file is killed at random moments. After each kill every
-//! flushed row is whole and right.
+//! flushed row is whole and right, and a session has the tokens of its last commit.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use avsg::disk::PoolFile;
+use avsg::disk::{PoolFile, PoolSessions};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::{SplitMix64, mix};
@@ -20,13 +20,42 @@ use super::{config, numbered};
 const WRITER: &str = "AVSG_DISK_KILLS_WRITER";
 const LAYERS: usize = 4;
 const ROWS: usize = 300;
+/// Rows behind these, which the session has.
+const TOKENS: usize = 64;
 const BYTES: usize = 1152;
 /// Appends of one token between two flushes.
 const INTERVAL: u64 = 7;
 
 fn kept(path: PathBuf) -> PoolConfig {
-    let file = PoolFile { keep: true, ..PoolFile::new(path) };
-    config(LAYERS, ROWS, &[1024, 128], file)
+    let sessions = PoolSessions { count: 1, rows: 4, bytes: 8, token_bytes: 8 };
+    let file = PoolFile { keep: true, sessions, ..PoolFile::new(path) };
+    config(LAYERS, ROWS + TOKENS, &[1024, 128], file)
+}
+
+/// Makes the session longer or, now and then, half as long; its bytes tell the append.
+fn commit(pool: &HostPool, append: u64) {
+    let length = pool.session(0).unwrap().length;
+    let end = if append.is_multiple_of(5) { length / 2 } else { TOKENS.min(length + 3) };
+    for row in ROWS + length..ROWS + end {
+        write(pool, row, append);
+        pool.write_tokens(row, &append.to_le_bytes()).unwrap();
+    }
+    let blocks: Vec<_> = (0..end.div_ceil(4)).map(|block| (ROWS / 4 + block) as i32).collect();
+    pool.commit_session(0, end, &blocks, &append.to_le_bytes()).unwrap();
+}
+
+/// Checks all tokens of the session, and returns the append that its bytes tell.
+fn check_session(pool: &HostPool) -> u64 {
+    let session = pool.session(0).unwrap();
+    for row in ROWS..ROWS + session.length {
+        let (mut append, mut read) = ([0; 8], [0; BYTES]);
+        pool.read_tokens(row, &mut append).unwrap();
+        for layer in 0..LAYERS {
+            pool.read_row(layer, row, &mut read).unwrap();
+            assert!(read[..] == bytes_of(layer, u64::from_le_bytes(append)), "row {row}");
+        }
+    }
+    session.bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
 /// Returns the row of an append.
@@ -54,7 +83,7 @@ fn writer() {
     for append in first.parse::<u64>().unwrap().. {
         write(&pool, row_of(append), append);
         if append % INTERVAL == 0 {
-            pool.flush().unwrap();
+            commit(&pool, append);
             let mut out = std::io::stdout().lock();
             writeln!(out, "flushed {append}").and_then(|()| out.flush()).unwrap();
         }
@@ -101,6 +130,8 @@ fn every_flushed_row_is_whole_after_kills() {
         // An interval may have been flushed and not told, and another one been written.
         let later = last + 1..=last + 2 * INTERVAL;
         let pool = HostPool::open(&config).unwrap();
+        let committed = check_session(&pool);
+        assert!([last, last + INTERVAL].contains(&committed), "{committed} after {last}");
         for (row, known) in rows.iter_mut().enumerate() {
             let mut versions = vec![];
             let mut rewritten = later.clone().filter(|&append| row_of(append) == row);

@@ -110,6 +110,12 @@ fn a_session_opens_at_its_last_commit_and_what_it_has_is_not_overwritten() {
         expect_error(pool.write_tokens(row, &[0; TOKEN]), &parts);
     }
     one.check(&pool, 0);
+    // A refused range changes no row.
+    pool.write_row(0, 6, &[3; BYTES]).unwrap();
+    expect_error(pool.write_rows(&[0], 6, &[4; 4 * BYTES]), &["row is 8"]);
+    let mut read = [0; BYTES];
+    pool.read_row(0, 6, &mut read).unwrap();
+    assert!(read == [3; BYTES]);
     // A shorter session gives its rows back.
     one.versions.truncate(9);
     one.commit(&pool, 0).unwrap();
@@ -204,7 +210,7 @@ fn a_file_of_version_2_opens_without_sessions_and_stays_as_it_is() {
     bytes.drain(HEADER as usize..2 * HEADER as usize);
     let header = &mut bytes[..HEADER as usize];
     header[8] = 2;
-    header[HEADER as usize - 40..].fill(0);
+    header[HEADER as usize - 32..].fill(0);
     let sum = xxh3_64_with_seed(&header[24..], xxh3_64_with_seed(&header[..16], 0));
     header[16..24].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(folder.file("rows"), &bytes).unwrap();

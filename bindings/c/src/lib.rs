@@ -39,6 +39,6 @@ mod workers;
 
 pub use {
     allocator::*, ascend::*, buffer::*, engine::*, engine_info::*, layout::*, log::*, plan::*,
-    pool::*, pool_info::*, segments::*, session::*, share::*, sizes::*, state::*, status::*, step::*,
-    under_way::*, version::*, workers::*,
+    pool::*, pool_info::*, segments::*, session::*, share::*, sizes::*, state::*, status::*,
+    step::*, under_way::*, version::*, workers::*,
 };

@@ -1,6 +1,8 @@
 #include "engine.hpp"
 
+#include <fcntl.h>
 #include <gguf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +42,7 @@ Model load_model(const std::string &path, uint32_t k) {
     return model;
 }
 
-std::vector<llama_token> read_tokens(const llama_model *model, const std::string &path, bool ids) {
+std::vector<llama_token> read_tokens(const llama_model *model, const std::string &path, bool ids, bool first) {
     std::ifstream file(path, std::ios::binary);
     if (!file) throw std::runtime_error(path + " cannot be read");
     const llama_vocab *vocab = llama_model_get_vocab(model);
@@ -55,7 +57,7 @@ std::vector<llama_token> read_tokens(const llama_model *model, const std::string
         std::string text(std::istreambuf_iterator<char>(file), {});
         auto tokenize = [&] {
             return llama_tokenize(vocab, text.data(), static_cast<int32_t>(text.size()), tokens.data(),
-                                  static_cast<int32_t>(tokens.size()), true, false);
+                                  static_cast<int32_t>(tokens.size()), first, false);
         };
         // With too little room it returns the number of tokens, negated.
         int count = tokenize();
@@ -131,6 +133,48 @@ void Decoder::trim(llama_pos length) {
         throw std::runtime_error("llama.cpp cannot remove the tokens from " + std::to_string(length) + " on");
     }
     length_ = length;
+}
+
+std::vector<uint8_t> Decoder::state() const {
+    std::vector<uint8_t> state(llama_state_seq_get_size(context_.get(), 0));
+    state.resize(llama_state_seq_get_data(context_.get(), state.data(), state.size(), 0));
+    return state;
+}
+
+// Checks that the memory has exactly the tokens of the positions below `length`.
+void Decoder::hold(llama_pos length) {
+    llama_memory_t memory = llama_get_memory(context_.get());
+    if (llama_memory_seq_pos_min(memory, 0) != 0 || llama_memory_seq_pos_max(memory, 0) != length - 1) {
+        throw std::runtime_error("llama.cpp does not hold the " + std::to_string(length) + " tokens of the state");
+    }
+    length_ = length;
+}
+
+void Decoder::restore(const uint8_t *state, size_t bytes, llama_pos length) {
+    if (llama_state_seq_set_data(context_.get(), state, bytes, 0) != bytes) {
+        throw std::runtime_error("llama.cpp does not take a state of " + std::to_string(bytes) + " bytes");
+    }
+    hold(length);
+}
+
+void Decoder::save(const std::string &path, const std::vector<llama_token> &tokens) const {
+    std::string part = path + ".part";
+    bool saved = llama_state_seq_save_file(context_.get(), part.c_str(), 0, tokens.data(), tokens.size()) > 0;
+    int file = saved ? open(part.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+    saved = file >= 0 && fsync(file) == 0;
+    if (file >= 0) close(file);
+    if (!saved || rename(part.c_str(), path.c_str()) != 0) throw std::runtime_error("llama.cpp cannot save its state to " + path);
+}
+
+std::vector<llama_token> Decoder::load(const std::string &path) {
+    std::vector<llama_token> tokens(llama_n_ctx(context_.get()));
+    size_t count = 0;
+    if (llama_state_seq_load_file(context_.get(), path.c_str(), 0, tokens.data(), tokens.size(), &count) == 0) {
+        throw std::runtime_error("llama.cpp cannot load the state of " + path);
+    }
+    tokens.resize(count);
+    hold(static_cast<llama_pos>(count));
+    return tokens;
 }
 
 const float *Decoder::logits(int token) const { return llama_get_logits_ith(context_.get(), token); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 namespace {
@@ -22,6 +23,12 @@ struct OneRequest {
         batch.seq_len = avsg::ints(seq_len);
     }
 };
+
+// Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
+constexpr int POISON = 0xFF;
+
+// Rows of a layer that are written to the pool at a time.
+constexpr size_t PROMPT_ROWS = 1024;
 
 uint8_t *row_of(ggml_tensor *cache, size_t cell) { return static_cast<uint8_t *>(cache->data) + cell * cache->nb[1]; }
 
@@ -49,20 +56,34 @@ void Group::start(const Settings &settings, Avsg &avsg, size_t indexer, const st
         out_ = plan_->arrays();
         occupant_.assign(settings.slots, -1);
     }
-    for (size_t id = 0; id < static_cast<size_t>(length); id++) {
-        for (size_t layer = 0; layer < layers_.size(); layer++) write(layer, id, row_of(caches_[layer], id));
-    }
-    if (mapped_) mapped_->end_step();
+    take_prompt(static_cast<size_t>(settings.kept), static_cast<size_t>(length));
+    // The rows of a session that was opened are zero in the caches, and all others are taken out.
+    if (settings.kept > 0) return;
+    for (ggml_tensor *cache : caches_) std::memset(cache->data, POISON, ggml_nbytes(cache));
 }
 
-void Group::write(size_t layer, size_t row, const uint8_t *bytes) {
-    if (mapped_) return mapped_->write(layer, row, bytes);
-    avsg_->pool->write_row(pool_layer(layer), row, {bytes, row_bytes_});
+void Group::take_prompt(size_t first, size_t end) {
+    if (mapped_) {
+        for (size_t id = first; id < end; id++) {
+            for (size_t layer = 0; layer < layers_.size(); layer++) mapped_->write(layer, id, row_of(caches_[layer], id));
+        }
+        return mapped_->end_step();
+    }
+    const std::vector<size_t> layers(layers_.begin(), layers_.end());
+    std::vector<uint8_t> rows;
+    for (size_t count; first < end; first += count) {
+        count = std::min(PROMPT_ROWS, end - first);
+        rows.clear();
+        for (ggml_tensor *cache : caches_) rows.insert(rows.end(), row_of(cache, first), row_of(cache, first + count));
+        avsg_->pool->write_rows(layers, first, rows);
+    }
 }
 
 void Group::begin(int32_t stable) {
     stable_ = stable;
     step_++;
+    shown_.clear();
+    std::copy_if(ids_.begin(), ids_.end(), std::back_inserter(shown_), [](int32_t id) { return id >= 0; });
     times = Times();
     attended_.assign(layers_.size(), false);
 }
@@ -142,7 +163,8 @@ void Group::count_misses() {
 void Group::attend(size_t layer) {
     if (settings_.fault == Fault::MissedInvalidation) {
         for (size_t g = 0; g < static_cast<size_t>(drawn_); g++) {
-            write(layer, static_cast<size_t>(stable_) + g, &fresh_[layer][g * row_bytes_]);
+            size_t row = static_cast<size_t>(stable_) + g;
+            avsg_->pool->write_row(pool_layer(layer), row, {&fresh_[layer][g * row_bytes_], row_bytes_});
         }
     }
     {
@@ -180,8 +202,9 @@ const uint8_t *Group::held(size_t layer, size_t at) const {
 void Group::put_back(size_t layer) {
     Lap lap(times.harness);
     ggml_tensor *cache = caches_[layer];
-    // Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
-    std::memset(cache->data, 0xFF, ggml_nbytes(cache));
+    // The cache has only what this function put there in the last step, and the step's own rows.
+    for (int32_t id : shown_) std::memset(row_of(cache, static_cast<size_t>(id)), POISON, row_bytes_);
+    std::memset(row_of(cache, static_cast<size_t>(stable_)), POISON, static_cast<size_t>(drawn_) * row_bytes_);
     for (size_t at = 0; at < ids_.size(); at++) {
         if (ids_[at] >= 0) std::memcpy(row_of(cache, static_cast<size_t>(ids_[at])), held(layer, at), row_bytes_);
     }

@@ -26,6 +26,9 @@ struct Settings {
     Fault fault = Fault::None;
     bool every_row = false;  // empties the table at each step, so that every selected row is copied
     std::string disk;        // a folder, in whose file the rows are; empty: the rows are in memory
+    size_t token_bytes = 0;  // above 0: `disk` is the path of a file that stays, with a session and these bytes for each token
+    int32_t kept = 0;        // tokens whose rows the file has from an earlier process
+    uint32_t k = 0;          // the most ids that an indexer selects for a token; 0: as the prompt shows
     bool mapped = false;     // the rows are in a mapped file of that folder, and AVSG has no part
     int fault_step = 5;     // the step, from 1, of the faults that happen once
 };
@@ -52,7 +55,7 @@ class Group {
     bool has(int layer) const;
     int first() const { return layers_.front(); }
 
-    // Creates the plan, and moves the rows of the prompt to the pool or to a mapped file. `caches` has the
+    // Creates the plan, and moves the rows of the prompt to the pool or to a mapped file, unless it has them. `caches` has the
     // rows of each layer of the model, and `avsg` outlives the group.
     void start(const Settings &settings, Avsg &avsg, size_t indexer, const std::vector<ggml_tensor *> &caches, int32_t length);
 
@@ -80,6 +83,7 @@ class Group {
   private:
     size_t index_of(int layer) const;
     size_t pool_layer(size_t layer) const { return static_cast<size_t>(layers_[layer]); }
+    void take_prompt(size_t first, size_t end);
     void plan();
     void count_misses();
     void attend(size_t layer);
@@ -87,7 +91,6 @@ class Group {
     void read_mapped(size_t layer);
     // Returns a layer's row of the id at a place of `ids_`, as a slot or the copy from the mapped file has it.
     const uint8_t *held(size_t layer, size_t at) const;
-    void write(size_t layer, size_t row, const uint8_t *bytes);
     void put_back(size_t layer);
     void append(size_t layer);
 
@@ -103,7 +106,7 @@ class Group {
     std::vector<uint8_t> gathered_;  // the selected rows of a mapped file
     std::optional<avsg::Plan> plan_;
     avsg_plan_arrays out_{};
-    std::vector<int32_t> ids_;
+    std::vector<int32_t> ids_, shown_;         // of this step and, without -1, of the last one
     std::vector<std::vector<uint8_t>> fresh_;  // of each layer
     std::vector<int32_t> occupant_;            // the id of each slot, or -1
 };

@@ -13,11 +13,11 @@ int layer_of(const char *name, const char *prefix) {
     return std::atoi(name + length);
 }
 
-// Returns the layer whose latent rows the node writes, or -1. The rows are a view of "Kcur-<layer>"; the
-// indexer's keys go to a cache of their own and have another name.
-int layer_written(const ggml_tensor *node) {
+// Returns the layer for which the node writes views of `what` to a cache, or -1: "Kcur-" are latent rows, and "indexer_k-"
+// the keys of the indexer, which have a cache of their own.
+int layer_written(const ggml_tensor *node, const char *what) {
     if (node->op != GGML_OP_SET_ROWS || node->view_src == nullptr) return -1;
-    return layer_of(node->src[0]->name, "Kcur-");
+    return layer_of(node->src[0]->name, what);
 }
 
 // Returns the layer whose indexer selects ids in the node, or -1. A router of experts selects by other scores.
@@ -38,9 +38,13 @@ RowsWritten rows_of(int layer, const ggml_tensor *node) {
 }  // namespace
 
 bool observe(ggml_tensor *node, bool ask, void *user) {
-    int written = layer_written(node), selected = layer_selected(node);
-    if (ask) return written >= 0 || selected >= 0;
+    int written = layer_written(node, "Kcur-"), selected = layer_selected(node);
     auto *observer = static_cast<Observer *>(user);
+    if (ask) {
+        int keyed = layer_written(node, "indexer_k-");
+        if (keyed >= 0) observer->keys_are_in(keyed, node->view_src);
+        return written >= 0 || selected >= 0;
+    }
     try {
         if (written >= 0) observer->rows_written(rows_of(written, node));
         if (selected >= 0) observer->ids_selected({selected, node, node->src[0]});

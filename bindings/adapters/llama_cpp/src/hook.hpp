@@ -28,6 +28,9 @@ class Observer {
     virtual void rows_written(const RowsWritten &rows) = 0;
     virtual void ids_selected(const IdsSelected &selected) = 0;
 
+    // Names the tensor that has the indexer's keys of one layer, before each decode: ne[1] keys, nb[1] bytes apart.
+    virtual void keys_are_in(int, ggml_tensor *) {}
+
     // The first mistake of a decode, or empty. No exception may cross llama.cpp, so that it is kept here.
     std::string mistake;
 };

@@ -20,6 +20,14 @@ const char *const USAGE =
     "  times a token with all rows resident, with every selected row copied, and with AVSG, also over emulated links;\n"
     "  --prompt-repeat: the probability that a token of the prompt repeats the one before it, in tenths (default 9);\n"
     "  --disk: the rows are in a file of the folder, and one setting more maps it\n"
+    "avsg_llama session MODEL.gguf FOLDER TEXT... [--ids] [--keep avsg|state|nothing] [--answer TOKENS] [--context TOKENS]\n"
+    "                   [--from STATE] [--logits OUT] [--tokens N_q] [--slots S] [--k K] [--threads N]\n"
+    "  computes each text behind the tokens that the folder has, continues it by --answer tokens (default 16), and keeps all\n"
+    "  tokens in the folder; the first text makes the session, with room for --context tokens (default 4096). A line is\n"
+    "  | tokens before | of the text | of the answer | ms until they are held | ms to the first token | MB read until then |\n"
+    "  MB written |.\n"
+    "  --keep state: llama.cpp alone, with its own file of the whole state, FOLDER/state.llama; --from: the session begins\n"
+    "  with the tokens of such a file; --logits: adds the logits of each step to a file\n"
     "avsg_llama record MODEL.gguf PROMPT.txt OUT.npz [--ids] [--steps N] [--follow PROMPT_TOKENS] [--tokens N_q]\n"
     "                              [--layer N] [--behind N] [--k K] [--threads N]\n"
     "  records the ids that an indexer selects while the model continues the prompt; --ids: the file lists token ids;\n"
@@ -43,6 +51,7 @@ int main(int argc, char **argv) {
         Arguments arguments(argc - 1, argv + 1, {"--ids"});
         if (command == "compare") return compare(arguments);
         if (command == "record") return record(arguments);
+        if (command == "session") return session(arguments);
         if (command == "settings") return compare_settings(arguments);
     } catch (const std::exception &e) {
         std::fprintf(stderr, "avsg_llama: %s\n", e.what());

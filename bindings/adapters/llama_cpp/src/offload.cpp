@@ -11,7 +11,15 @@ constexpr size_t QUEUE_BYTES = 1 << 18;
 
 }  // namespace
 
+void Offload::open(const std::string &path) {
+    auto file = avsg::init<avsg_pool_file>();
+    file.path = path.c_str();
+    file.queue_bytes = QUEUE_BYTES;
+    avsg_.pool.emplace(avsg::Pool::open(file));
+}
+
 void Offload::start(const Settings &settings, int32_t length) {
+    k_ = std::max(k_, settings.k);
     if (caches_.empty() || indexers_.empty()) {
         throw std::runtime_error("the graph selects no ids; give a model with an indexer (deepseek32, glm-dsa)");
     }
@@ -35,6 +43,13 @@ void Offload::start(const Settings &settings, int32_t length) {
 void Offload::make_avsg(const Settings &settings, const std::vector<uint32_t> &indexer_of) {
     auto file = avsg::init<avsg_pool_file>();
     file.path = settings.disk.c_str();
+    if (settings.token_bytes > 0) {
+        file.keep = 1;
+        file.sessions = 1;
+        file.session_rows = settings.context;  // a session is one block, so that token n has row n
+        file.session_bytes = sizeof(uint64_t);  // a number for the model
+        file.token_bytes = settings.token_bytes;
+    }
     file.queue_bytes = QUEUE_BYTES;
     file.layer_indexer = indexer_of.data();
     file.layer_indexers = indexer_of.size();
@@ -54,7 +69,7 @@ void Offload::make_avsg(const Settings &settings, const std::vector<uint32_t> &i
     const auto memory = avsg::memory(&engine, pool, settings.tokens, 1);
     avsg_.memory = (settings.disk.empty() ? 0 : memory.pool) + memory.engine_host + groups_.size() * memory.plan_host;
     if (settings.mapped) return;
-    avsg_.pool.emplace(pool);
+    if (!avsg_.pool) avsg_.pool.emplace(pool);
     avsg_.engine.emplace(engine, *avsg_.pool);
 }
 
@@ -83,6 +98,12 @@ void Offload::ids_selected(const IdsSelected &selected) {
     if (started_) return group_of(selected.layer).select(selected);
     indexers_.insert(selected.layer);
     k_ = std::max(k_, static_cast<uint32_t>(selected.ids->ne[0]));
+}
+
+std::vector<ggml_tensor *> Offload::keys() const {
+    std::vector<ggml_tensor *> keys;
+    for (const auto &[layer, tensor] : keys_) keys.push_back(tensor);
+    return keys;
 }
 
 Counts Offload::counts() const {

@@ -2,13 +2,13 @@
 // file also a mapped file, whose page cache has the memory of AVSG.
 #include "commands.hpp"
 #include "engine.hpp"
+#include "kernel_bytes.hpp"
 #include "offload.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -30,16 +30,6 @@ std::vector<llama_token> alike_text(size_t length, llama_token vocabulary, uint3
     return text;
 }
 
-// Returns the bytes that this process has read from devices. Reads from the page cache do not count.
-size_t device_bytes() {
-    std::ifstream file("/proc/self/io");
-    std::string name;
-    for (size_t bytes; file >> name >> bytes;) {
-        if (name == "read_bytes:") return bytes;
-    }
-    throw std::runtime_error("/proc/self/io has no read_bytes; give no --disk on this kernel");
-}
-
 // One way to keep the rows, with its measurements of the current link.
 struct Setting {
     const char *name;
@@ -54,11 +44,11 @@ struct Setting {
     // Decodes a token, and counts what a server would wait for: not the harness, and the link in the place of the copies.
     void step(llama_token token, double bytes_per_second) {
         if (offload) offload->begin(decoder->length());
-        size_t read_before = disk ? device_bytes() : 0;
+        size_t read_before = disk ? kernel_bytes("read_bytes") : 0;
         auto start = std::chrono::steady_clock::now();
         decoder->decode(&token, 1);
         double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (disk) read += device_bytes() - read_before;
+        if (disk) read += kernel_bytes("read_bytes") - read_before;
         if (offload) {
             offload->finish();
             Times times = offload->times();

@@ -10,6 +10,7 @@
 //! A state is one request's tables, one per indexer, and its S slots in every layer. Two requests of one batch must
 //! not name one state.
 
+mod begin;
 mod check;
 mod discard;
 mod fork;

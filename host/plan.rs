@@ -6,6 +6,7 @@
 
 mod counters;
 mod dropped;
+mod failed;
 mod failures;
 mod miss_records;
 mod outputs;
@@ -33,7 +34,7 @@ pub(crate) use dropped::Dropped;
 pub(crate) use miss_records::MissRecords;
 
 use dropped::Place;
-use failures::Failed;
+use failed::Failed;
 
 /// A preallocated plan, for batches up to the size that it was made for.
 ///

@@ -54,8 +54,9 @@ impl Job<'_> {
             Self::Reads { copy, records, held, failed } => {
                 let record = records.start + piece;
                 // SAFETY: each record has an address of its own, which nothing else uses until the launch has
-                // ended, and each miss has a slot of its own.
+                // ended.
                 match unsafe { copy.read_if_written(record, *held) } {
+                    // SAFETY: the record is there, and each miss has a slot of its own.
                     Ok(()) => unsafe { copy.copy(record..record + 1) },
                     // A later error tells no more.
                     Err(error) => drop(failed.set(error)),
@@ -115,12 +116,13 @@ impl Background {
     pub unsafe fn start(&mut self, place: usize, job: Job<'_>) -> Result<()> {
         self.end()?;
         let (pieces, nanoseconds) = (job.pieces(), job.nanoseconds());
+        let run = &raw const *self.run;
         // SAFETY: no launch is open, so that no thread uses the cell. Only lifetimes change: what the job refers to
         // is kept until the launch has ended (`# Safety`), and the function in its box as long as this value, whose
         // drop ends the launch.
         let run = unsafe {
             *self.job.0.get() = Some(mem::transmute::<Job<'_>, Job<'static>>(job));
-            &*(&raw const *self.run)
+            &*run
         };
         let stages = [Some(Stage { pieces, run }), None];
         let launch = self.launch.insert(InProgress::new(stages, None, self.workers.spin()));

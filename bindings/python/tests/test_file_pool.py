@@ -164,3 +164,39 @@ def test_a_wrong_file_is_refused_by_its_name(disk):
     pool = avsg.Pool(1, 64, 16)
     pool.flush()
     assert (pool.info.file_bytes, pool.info.io) == (0, avsg.Io.NONE)
+
+
+def test_transfers_are_under_way_during_other_calls(disk, rows):
+    with avsg.Pool(LAYERS, ROWS, (32, 16), file=avsg.PoolFile(disk)) as pool:
+        fill(pool, rows)
+        engine = avsg.Engine(pool, k=K, slots=64, states=3, under_way=2)
+        assert engine.info.under_way == 2
+        plans, batches = [engine.new_plan(1, 1) for _ in range(3)], []
+        for state, plan in enumerate(plans):
+            batch = avsg.Batch.zeros(requests=1, k=K)
+            batch.ids[0], batch.state[0], batch.seq_len[0] = np.arange(K) * (state + 2), state, PROMPT
+            batch.stable_len[0] = -1
+            engine.plan(batch, plan)
+            batches.append(batch)
+        every = avsg.Layers(range(LAYERS))
+        with pytest.raises(avsg.InvalidError, match="no transfer of it is under way"):
+            engine.wait(plans[0])
+        engine.begin(plans[0], every)
+        engine.begin(plans[1], every)
+        with pytest.raises(avsg.BusyError, match="2 transfers are under way"):
+            engine.begin(plans[2], every)
+        with pytest.raises(avsg.InvalidError, match="state is 0, but a transfer of its plan is under way"):
+            engine.plan(batches[0], plans[2])
+        while not engine.is_done(plans[1]):
+            pass
+        for state in (1, 0):
+            engine.wait(plans[state])
+            for layer in range(LAYERS):
+                got = np.concatenate(
+                    [engine.buffer(layer, part)[state, plans[state].slots[0]] for part in range(2)], axis=1
+                )
+                assert (got == rows[layer, batches[state].ids[0]]).all()
+        # A transfer that nobody waits for.
+        engine.begin(plans[2], 1)
+        plans[2].close()
+        engine.plan(batches[2], plans[1])

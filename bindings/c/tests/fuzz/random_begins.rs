@@ -76,12 +76,13 @@ impl RandomCaller<'_> {
         let exact = model.is_some() && self.exact();
         assert!(!exact || planned && begun, "a begin without a mistake: {}", last_error());
         let way = self.below(if self.verify { 4 } else { 6 });
-        // SAFETY: as above.
         let status = match way {
             0 => avsg_engine_wait(engine, plan),
             1 => avsg_engine_discard(engine, plan),
             2 => self.destroy(Kind::Plan, plan.addr()),
+            // SAFETY: as above.
             3 => unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) },
+            // SAFETY: as above.
             4 => unsafe { avsg_engine_test(engine, self.handle(Kind::Plan), &mut 0) },
             _ => avsg_engine_wait(engine, self.handle(Kind::Plan)),
         };

@@ -24,7 +24,7 @@ RENAMED = {
     "to_generation": "target_generation",
 }
 #: The calls of a step check their layer themselves, because `checked` would cost half as much as the call.
-UNCHECKED = {"avsg_engine_plan", "avsg_engine_transfer", "avsg_engine_step", "avsg_engine_append"}
+UNCHECKED = {f"avsg_engine_{call}" for call in ("plan", "transfer", "begin", "step", "append")}
 
 
 def load(path: str | None = None) -> c.CDLL:

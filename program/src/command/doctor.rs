@@ -52,7 +52,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// Runs a check in this process, and returns the JSON of its result: the device, or the check's lines of the report.
 fn find(options: &Options, name: &str, folder: &Path) -> Result<Value> {
     let check = Check::named(name);
-    let harness = Harness::new(options, folder, check.map_or(|plain| plain, |check| check.vary));
+    let harness = Harness::new(
+        &options.target,
+        options.limit,
+        folder,
+        check.map_or(|plain| plain, |check| check.vary),
+    );
     let Some(check) = check else {
         let device = harness.and_then(|harness| harness.describe());
         return Ok(to_value(device.map_err(|error| NoDevice::new(&error)))?);

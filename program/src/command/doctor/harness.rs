@@ -13,7 +13,6 @@ use avsg_linker::ascend::object::code_bytes;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
 
-use super::options::Options;
 use super::probe::Probe;
 use super::report::FoundDevice;
 use super::target::{DeviceKind, Target};
@@ -49,8 +48,12 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(options: &Options, folder: &Path, vary: fn(Params) -> Params) -> Result<Self> {
-        let target = &options.target;
+    pub fn new(
+        target: &Target,
+        limit: u64,
+        folder: &Path,
+        vary: fn(Params) -> Params,
+    ) -> Result<Self> {
         let source = match (&target.library, target.device) {
             (Some(path), _) => Source::Path(path.clone()),
             (None, DeviceKind::AscendSim) => simulated::source(),
@@ -58,7 +61,7 @@ impl Harness {
         };
         let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
-        let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
+        let timeout = u32::try_from(limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
             cores: context.vector_cores()?,
             context,

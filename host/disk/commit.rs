@@ -2,7 +2,7 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use super::session::{Session, Table};
+use super::session::{Session, SessionTable};
 use super::store::Store;
 use crate::{Result, invalid, rows};
 
@@ -43,7 +43,7 @@ impl Store {
         self.kept.check(row)
     }
 
-    fn table(&self, session: usize) -> Result<MutexGuard<'_, Table>> {
+    fn table(&self, session: usize) -> Result<MutexGuard<'_, SessionTable>> {
         self.records.birth.check("pool")?;
         let table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         rows::index("session", session, table.count())?;

@@ -10,10 +10,10 @@ use super::bits::Bits;
 use super::config::{PoolFile, PoolSessions};
 use super::header::{self, Header, MAX_LAYERS, Places};
 use super::info::{DiskCounters, DiskInfo};
-use super::layout::{Layout, Shape};
 use super::open::{self, Opened};
+use super::record_layout::{Layout, Shape};
 use super::records::{Records, check_len};
-use super::session::Table;
+use super::session::SessionTable;
 use super::stamps::Stamps;
 use super::store::{DEPTH, Store, Wrap};
 use super::write_queue::{self, MAX_BYTES, WriteQueue};
@@ -99,7 +99,7 @@ impl Store {
     /// If the geometry is invalid.
     pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
         let (layout, _) = Self::lay_out(shape, file, ALIGNMENT, 2)?;
-        let sessions = Table::plan_bytes(&file.sessions, shape.rows, ALIGNMENT);
+        let sessions = SessionTable::plan_bytes(&file.sessions, shape.rows, ALIGNMENT);
         let (record, layers) = (layout.max_record_bytes(), layout.max_group_layers());
         let queue = write_queue::plan_bytes(record, layers, file.queue_bytes);
         let rows = Bits::words_for(layout.row_count() + layout.rows()) * 8;
@@ -211,7 +211,7 @@ impl Store {
         records: Arc<Records>,
         places: Places,
     ) -> Result<Self> {
-        let (table, kept) = Table::new(&records, &file.sessions, places.sessions)?;
+        let (table, kept) = SessionTable::new(&records, &file.sessions, places.sessions)?;
         let (queue, io_uring) = Self::operations(&records, DEPTH)?;
         let queue = WriteQueue::new(&records, queue, file.queue_bytes)?;
         let layout = &records.layout;

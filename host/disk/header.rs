@@ -3,7 +3,7 @@
 use super::aligned::Aligned;
 use super::checksum;
 use super::config::PoolSessions;
-use super::layout::Shape;
+use super::record_layout::Shape;
 use super::session;
 use crate::indexers::Indexers;
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};

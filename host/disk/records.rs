@@ -13,7 +13,7 @@ use super::checksum;
 use super::flight::{self, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Disk, Operation, Piece};
-use super::layout::Layout;
+use super::record_layout::Layout;
 use crate::rows::Row;
 use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};

@@ -77,7 +77,7 @@ impl Kept {
 }
 
 /// The table of all sessions.
-pub(super) struct Table {
+pub(super) struct SessionTable {
     sessions: PoolSessions,
     /// Offset in the file.
     at: u64,
@@ -93,7 +93,7 @@ pub(super) struct Table {
     broken: bool,
 }
 
-impl Table {
+impl SessionTable {
     /// Returns the bytes of memory of a table.
     pub fn plan_bytes(sessions: &PoolSessions, rows: usize, block: usize) -> usize {
         let entry = entry_bytes(sessions, rows, block).unwrap_or(0);

@@ -12,9 +12,9 @@ use spin::{Mutex, MutexGuard};
 use super::blocking::Blocking;
 use super::info::{DiskCounters, DiskInfo, DiskStats};
 use super::io::{Direction, Disk, Queue};
-use super::layout::Layout;
+use super::record_layout::Layout;
 use super::records::Records;
-use super::session::{Kept, Table};
+use super::session::{Kept, SessionTable};
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
 use crate::rows::{Row, RowFormat};
@@ -37,7 +37,7 @@ pub struct Store {
     pub(super) format: RowFormat,
     pub(super) queue: Mutex<WriteQueue>,
     pub(super) stamps: Stamps,
-    pub(super) sessions: std::sync::Mutex<Table>,
+    pub(super) sessions: std::sync::Mutex<SessionTable>,
     /// The rows that sessions keep.
     pub(super) kept: Kept,
     /// Where the data of tokens begins, and the bytes of each.

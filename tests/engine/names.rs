@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 const ROOMS: [&str; 5] = ["device", "host", "linker", "program", "bindings/c"];
 /// Types that each command or part has, and names of files that tools or conventions require.
 const COMMON: [&str; 6] = ["Options", "Report", "main.rs", "lib.rs", "build.rs", "tests.rs"];
-/// Files of the host and of the C layer that have more namesakes.
-const NAMESAKES: [&str; 2] = ["allocator.rs", "layout.rs"];
 
 /// Returns the files of Rust below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
@@ -47,9 +45,7 @@ fn at_most_two_product_types_and_three_files_have_the_same_name() {
     }
     named.retain(|name, places| {
         let most = if name.ends_with(".rs") { 3 } else { 2 };
-        places.len() > most
-            && !COMMON.contains(&name.as_str())
-            && !NAMESAKES.contains(&name.as_str())
+        places.len() > most && !COMMON.contains(&name.as_str())
     });
     assert!(named.is_empty(), "rename some of {named:#?}");
 }

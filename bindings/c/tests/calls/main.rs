@@ -1,6 +1,6 @@
 //! The functions of the C ABI: what each gives and what it refuses.
 
-mod allocator;
+mod caller_allocator;
 mod caller_memory;
 mod devices;
 mod engines;

@@ -20,7 +20,7 @@ const LAST_EPOCH: i32 = 1 << 30;
 
 /// The buffer of one row and the outputs of its last step.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct LruRow {
     /// The request that used the row last.
     request: i64,
     /// The id in each slot, -1 for an empty one.
@@ -51,7 +51,7 @@ struct Marks {
 }
 
 /// The rows of one thread: row r of the batch is row r / threads of thread r mod threads.
-type Share = (Vec<Row>, Marks);
+type Share = (Vec<LruRow>, Marks);
 
 /// One step's inputs of all rows.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ pub struct ResidentLru {
     k: usize,
 }
 
-impl Row {
+impl LruRow {
     fn new(slots: usize, k: usize) -> Self {
         Self {
             request: -1,
@@ -188,7 +188,7 @@ impl ResidentLru {
                 miss_positions: vec![0; k],
             };
             let count = (rows + workers - 1 - worker) / workers;
-            Mutex::new((vec![Row::new(slots, k); count], work))
+            Mutex::new((vec![LruRow::new(slots, k); count], work))
         };
         Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
     }
@@ -217,7 +217,7 @@ impl ResidentLru {
     }
 
     /// Returns the buffer and the outputs of one row.
-    pub fn row(&mut self, row: usize) -> &Row {
+    pub fn row(&mut self, row: usize) -> &LruRow {
         let workers = self.shares.len();
         let share = self.shares[row % workers].get_mut().unwrap_or_else(PoisonError::into_inner);
         &share.0[row / workers]

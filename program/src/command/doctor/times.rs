@@ -38,7 +38,7 @@ use Timed::{Code, HostRows, Kernel, Launch as Launches, Probe as Run};
 
 /// A time or a size in the report.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct TimeLine {
     /// The name in the report.
     pub name: &'static str,
     /// The check that measures it.
@@ -48,12 +48,12 @@ pub struct Row {
     work: Timed,
 }
 
-const fn one(name: &'static str, check: &'static str, work: Timed) -> Row {
-    Row { name, check, all_cores: false, work }
+const fn one(name: &'static str, check: &'static str, work: Timed) -> TimeLine {
+    TimeLine { name, check, all_cores: false, work }
 }
 
-const fn all(name: &'static str, check: &'static str, work: Timed) -> Row {
-    Row { all_cores: true, ..one(name, check, work) }
+const fn all(name: &'static str, check: &'static str, work: Timed) -> TimeLine {
+    TimeLine { all_cores: true, ..one(name, check, work) }
 }
 
 const VECTOR: &CStr = c"avsg_probe_vector";
@@ -61,7 +61,7 @@ const COPIES_IN: &CStr = c"avsg_probe_rows";
 const STORES: &CStr = c"avsg_probe_stores";
 
 /// The times and sizes that are measured.
-pub const ROWS: [Row; 37] = [
+pub const ROWS: [TimeLine; 37] = [
     one("code_reset", "code", Code("avsg_reset")),
     one("code_plan", "code", Code("avsg_plan")),
     one("code_transfer", "code", Code("avsg_transfer")),
@@ -104,7 +104,7 @@ pub const ROWS: [Row; 37] = [
 /// Measures the rows of a check: the bytes of code, or of times the median in microseconds, the least and the most. A row
 /// that cannot be measured has a reason in its place, and the others are measured.
 pub fn measure(harness: &Harness, check: &str) -> Vec<(&'static str, Line)> {
-    let line = |row: &Row| {
+    let line = |row: &TimeLine| {
         let time = |mut us: Vec<f64>| {
             us.sort_by(f64::total_cmp);
             json!({"us": us[us.len() / 2], "low": us[0], "high": us[us.len() - 1]})
@@ -119,7 +119,7 @@ pub fn measure(harness: &Harness, check: &str) -> Vec<(&'static str, Line)> {
 }
 
 /// Measures a time several times, at least once.
-fn samples(harness: &Harness, row: &Row) -> Result<Vec<f64>> {
+fn samples(harness: &Harness, row: &TimeLine) -> Result<Vec<f64>> {
     let setting = match row.work {
         Kernel("append", _) => return appends(harness),
         Kernel(kernel, kind) => return steps(harness, kernel, kind),

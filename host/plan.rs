@@ -54,7 +54,7 @@ pub struct Plan {
     pub(crate) state: Array<i32>,
     pub(crate) slot: Array<i32>,
     pub(crate) valid: Array<i32>,
-    /// The misses of each row, which [`Self::finish`] takes from the summaries.
+    /// The misses of each token, which [`Self::finish`] takes from the summaries.
     row_misses: Array<i32>,
     pub(crate) summary: Array<i32>,
     pub(crate) miss: [Array<i32>; 4],
@@ -178,7 +178,7 @@ impl Plan {
     pub(crate) fn set_number(&mut self, number: u64) {
         self.number = number;
         let [requests, tokens, misses] =
-            [self.requests, self.rows(), self.misses].map(|n| n as u64);
+            [self.requests, self.tokens(), self.misses].map(|n| n as u64);
         let selected = self.valid().iter().map(|&n| n as u64).sum();
         let status = (0..self.requests).fold(0, |bits, request| bits | self.status(request));
         if let Some(counters) = &self.counters {
@@ -218,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// Counts the misses, of each row and of all, and notes whether any is a fresh row, once Stage One is
+    /// Counts the misses, of each token and of all, and notes whether any is a fresh row, once Stage One is
     /// done.
     pub(crate) fn finish(&mut self) {
         for request in 0..self.requests {
@@ -287,28 +287,28 @@ impl Plan {
     }
 
     /// Returns the number of tokens in the planned batch.
-    pub fn rows(&self) -> usize {
+    pub fn tokens(&self) -> usize {
         self.cu_q[self.requests] as usize
     }
 
-    /// Returns the slots of a row's ids, K of them; -1 for padding. With
+    /// Returns the slots of a token's ids, K of them; -1 for padding. With
     /// [`Config::slot_base`](crate::engine::Config::slot_base) they are indices among the slots of
     /// all states.
     ///
     /// # Panics
-    /// If `row` is not below the number of rows.
-    pub fn slots(&self, row: usize) -> &[i32] {
-        &self.slot[..self.rows() * self.k][row * self.k..][..self.k]
+    /// If `token` is not below the number of tokens.
+    pub fn slots(&self, token: usize) -> &[i32] {
+        &self.slot[..self.tokens() * self.k][token * self.k..][..self.k]
     }
 
-    /// Returns the number of valid ids of each row.
+    /// Returns the number of valid ids of each token.
     pub fn valid(&self) -> &[i32] {
-        &self.valid[..self.rows()]
+        &self.valid[..self.tokens()]
     }
 
-    /// Returns the number of misses of each row.
+    /// Returns the number of misses of each token.
     pub fn row_misses(&self) -> &[i32] {
-        &self.row_misses[..self.rows()]
+        &self.row_misses[..self.tokens()]
     }
 
     /// Returns the status bits of a request ([`avsg_device::request::status`]); 0 if all its ids

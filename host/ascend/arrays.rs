@@ -129,7 +129,7 @@ impl Arrays {
 
     /// Returns the transfer, without layers, of the batch that was planned last.
     pub fn transfer(&self, plan: &Plan) -> DeviceCall<'static> {
-        let rows = plan.rows();
+        let rows = plan.tokens();
         Call::of(Work::Transfer, self.batch(self.k, plan.requests, rows, plan.indexer), rows)
     }
 
@@ -193,9 +193,9 @@ impl Arrays {
     /// Returns the place and the number of the words that the kernels write for a plan's batch: summary,
     /// valid, slot, and the columns of the miss list.
     fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
-        let selected = plan.rows() * self.k;
+        let selected = plan.tokens() * self.k;
         let mut written = self.offsets.outputs.map(|at| (at, selected));
-        (written[0].1, written[1].1) = (plan.requests * summary::WORDS, plan.rows());
+        (written[0].1, written[1].1) = (plan.requests * summary::WORDS, plan.tokens());
         written
     }
 }

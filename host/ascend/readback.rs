@@ -50,7 +50,7 @@ pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
         Some(base) => base..base + config.slot_indices() as i32,
     };
     let limit = || format!("it must be -1 or {}..={}", slots.start, slots.end - 1);
-    each("a slot", &plan.slot[..plan.rows() * plan.k], limit, |word| {
+    each("a slot", &plan.slot[..plan.tokens() * plan.k], limit, |word| {
         (word == -1) | slots.contains(&word)
     })?;
     let pool_rows = i32::try_from(resources.pool.rows()).unwrap_or(i32::MAX);

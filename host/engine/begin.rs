@@ -92,7 +92,7 @@ impl Engine {
             "a transfer of it is under way"; "wait for it first, or list all layers in one call");
         let batch = Batch { indexer: plan.indexer, ..Batch::default() };
         let fresh = fresh.map(|fresh| fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.rows()) };
+        let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.tokens()) };
         let call = self.check(call, Some(plan))?;
         self.order.leave_out_lost(plan);
         self.order.check(plan, layers, &self.resources.config.indexers)?;

@@ -49,7 +49,7 @@ impl StepResult {
         };
         Self {
             k: plan.arrays().k,
-            slots: (0..plan.rows()).flat_map(|row| plan.slots(row)).copied().collect(),
+            slots: (0..plan.tokens()).flat_map(|row| plan.slots(row)).copied().collect(),
             valid: plan.valid().to_vec(),
             requests: cu_q.windows(2).enumerate().map(request).collect(),
         }

@@ -39,6 +39,7 @@ impl World {
             let at = block.map_or(id, |block| block * page + id % page);
             pool.write_row(0, at, &row)?;
         }
+        pool.flush()?;
         let step = OwnedBatch {
             blocks: blocks.repeat(requests),
             block_stride: blocks.len(),

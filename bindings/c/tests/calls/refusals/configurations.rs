@@ -242,7 +242,7 @@ fn wrong_pools_are_refused() {
         let path = c_path(&folder.file("rows"));
         let kept = avsg_pool_file { path: path.as_ptr(), keep: 1, ..file };
         let many = |s: &mut Structs| (s.pool.file, s.pool.layers) = (&kept, 4065);
-        on.invalid(&many, &["layers is 4065", "a kept file has at most 4064"]);
+        on.invalid(&many, &["layers is 4065", "a kept file has at most 4056"]);
         let counting = Counting::on(c"cpu");
         let allocator = counting.c();
         let both = |s: &mut Structs| (s.pool.file, s.pool.allocator) = (&file, &allocator);

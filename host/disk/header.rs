@@ -55,7 +55,7 @@ impl Places {
             0 => 0,
             _ => session::entry_bytes(sessions, rows, block)?,
         };
-        let tokens = entry.checked_mul(2 * sessions.count)?.checked_add(start)?;
+        let tokens = entry.checked_mul(2)?.checked_mul(sessions.count)?.checked_add(start)?;
         let of_token = match sessions.token_bytes {
             0 => 0,
             bytes => bytes.checked_add(checksum::BYTES)?,

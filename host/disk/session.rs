@@ -22,8 +22,8 @@ const HEAD: usize = 40;
 
 /// Returns the bytes of a copy of a session in a file with so many rows.
 pub(super) fn entry_bytes(sessions: &PoolSessions, rows: usize, block: usize) -> Option<usize> {
-    let blocks = 4 * rows.checked_div(sessions.rows)?;
-    (HEAD + blocks).checked_add(sessions.bytes)?.checked_next_multiple_of(block)
+    let blocks = rows.checked_div(sessions.rows)?.checked_mul(4)?;
+    blocks.checked_add(HEAD)?.checked_add(sessions.bytes)?.checked_next_multiple_of(block)
 }
 
 /// What a session has committed.

@@ -169,6 +169,20 @@ fn a_commit_of_what_is_missing_or_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn more_sessions_than_any_file_has_room_for_are_refused() {
+    let folder = Scratch::new();
+    for (count, rows) in [(1 << 63, ROWS), (usize::MAX, ROWS), (1, 1 << 62)] {
+        let sessions = PoolSessions { count, rows: 1, ..SESSIONS };
+        let config = PoolConfig { rows, ..kept(folder.file("rows"), sessions) };
+        assert!(HostPool::plan_bytes(&config).is_err());
+        HostPool::new(&config).unwrap_err();
+    }
+    let config = kept(folder.file("rows"), PoolSessions { count: 1 << 63, ..SESSIONS });
+    expect_error(HostPool::new(&config), &["fewer than 2^63 bytes"]);
+    assert!(!folder.file("rows").exists());
+}
+
+#[test]
 fn a_flipped_bit_of_a_header_or_of_a_copy_of_a_session_costs_nothing() {
     let folder = Scratch::new();
     let config = kept(folder.file("rows"), SESSIONS);

@@ -54,6 +54,8 @@ impl Log for Forward {
         let Some(callback) = sink.callback else { return };
         let mut text = [0; 1024];
         write_c_text(&mut text, record.args());
+        // That of a panic has several lines.
+        text.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
         let level = match record.level() {
             Level::Error => avsg_log_level::AVSG_LOG_ERROR,
             Level::Warn => avsg_log_level::AVSG_LOG_WARN,

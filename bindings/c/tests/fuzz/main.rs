@@ -2,7 +2,7 @@
 //! NULL, a wrong size, length or index. Each returns a status with a message and never
 //! AVSG_INTERNAL. Those of a single thread that have no mistake succeed, and their steps, loads, forks
 //! and appends are exact, in memory of the library and of the caller and in files, where a row that was
-//! never written costs the requests that miss it.
+//! never written costs the requests that miss it. So are ranges of rows and the sessions of kept files.
 //! They are a program of their own, because they count the open files and the mappings of the process.
 //! `AVSG_FUZZ_CALLS=10000000 cargo test --release -p avsg-capi --test fuzz` is a long run.
 
@@ -14,9 +14,12 @@ mod random_engines;
 mod random_files;
 mod random_pools;
 mod random_queries;
+mod random_ranges;
+mod random_sessions;
 mod random_states;
 mod random_steps;
 mod random_workers;
+mod session_files;
 mod shared_handles;
 
 use std::ptr::null_mut;

@@ -12,6 +12,7 @@ use avsg_testkit::splitmix::SplitMix64;
 use avsg_capi_testkit::*;
 
 use super::models::{EngineModel, PoolModel};
+use super::session_files::SessionFile;
 use super::shared_handles::{KINDS, Kind, Shared};
 
 /// A thread that makes random calls, and what it has counted.
@@ -36,6 +37,8 @@ pub struct RandomCaller<'a> {
     pub given_up: [usize; 3],
     /// Calls by status.
     pub seen: [usize; 13],
+    /// The file of this thread with sessions.
+    pub(super) sessions: Option<SessionFile>,
 }
 
 impl<'a> RandomCaller<'a> {
@@ -52,6 +55,7 @@ impl<'a> RandomCaller<'a> {
             recovered: [0; 3],
             given_up: [0; 3],
             seen,
+            sessions: None,
         }
     }
 
@@ -96,7 +100,7 @@ impl<'a> RandomCaller<'a> {
     }
 
     /// Returns one of the shared handles of a kind.
-    fn shared_handle(&mut self, kind: Kind) -> &'a AtomicUsize {
+    pub(super) fn shared_handle(&mut self, kind: Kind) -> &'a AtomicUsize {
         let handles = &self.shared.handles[kind as usize];
         &handles[self.below(handles.len())]
     }
@@ -279,8 +283,11 @@ impl<'a> RandomCaller<'a> {
                 620..640 => self.rewrite(),
                 640..700 => self.give_up(),
                 700..720 => self.begin(),
+                720..800 => self.session(),
+                800..815 => self.range(),
                 _ => self.query(),
             }
         }
+        self.end_sessions();
     }
 }

@@ -28,7 +28,7 @@ impl Store {
         for piece in self.token_pieces(&rows) {
             let (low, mut memory) = self.token_blocks(&piece)?;
             let last = memory.bytes().len() - block;
-            for edge in [0, last] {
+            for edge in [0, last].into_iter().take(1 + usize::from(last > 0)) {
                 let bytes = &mut memory.bytes_mut()[edge..][..block];
                 self.records.read(low + edge as u64, bytes)?;
             }

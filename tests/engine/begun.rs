@@ -5,7 +5,7 @@ use std::sync::Arc;
 use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, Fresh};
+use avsg::engine::{Batch, Config, Engine, Fresh};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
@@ -63,6 +63,10 @@ fn plans_that_are_copied_by_workers_are_exact_after_their_waits_in_any_order() {
             let mut one_more = engine.new_plan(2, 2).unwrap();
             let error = engine.plan(&owned[1].batch(), &mut one_more).unwrap_err().to_string();
             assert!(error.contains("state is 2") && error.contains("under way"), "{error}");
+            let wrong = Batch { k: K + 1, ..owned[0].batch() };
+            assert!(engine.plan(&wrong, &mut plans[0]).is_err());
+            let error = engine.fork(0, 0, 1, 0).unwrap_err().to_string();
+            assert!(error.contains("under way"), "a refused plan ends no transfer: {error}");
             for n in [step, step + 1, step + 2].map(|n| n % GROUPS) {
                 while step % 4 == 0 && threads > 1 && !engine.is_done(&plans[n]).unwrap() {}
                 engine.wait(&mut plans[n]).unwrap();

@@ -1,8 +1,8 @@
 // AVSG for C++17: objects that own their handles, arrays as spans, failures as exceptions.
 //
-// The wrapper adds no rule and no state to avsg.h, whose comments hold for each call. A function throws
-// avsg::Error where the C function fails; with -fno-exceptions it prints the message and aborts. Objects are moved, not copied. A destructor cannot report a
-// failure: destroy an object only when no other thread uses it.
+// The wrapper adds no rule and no state to avsg.h, whose comments hold for each call. A function throws avsg::Error where
+// the C function fails; with -fno-exceptions it prints the message and aborts. Objects are moved, not copied. A
+// destructor cannot report a failure: destroy an object only when no other thread uses it.
 #ifndef AVSG_HPP
 #define AVSG_HPP
 
@@ -257,93 +257,14 @@ inline avsg_memory memory(const avsg_engine_config *config, const avsg_pool_conf
     });
 }
 
-class Plan;
-
-// The operator on one device.
-class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
-   public:
-    // Takes over a handle.
-    explicit Engine(avsg_engine *handle) noexcept : Handle(handle) {}
-    Engine(const avsg_engine_config &config, const Pool &pool)
-        : Handle(detail::out(static_cast<avsg_engine *>(nullptr), [&](avsg_engine **engine) {
-              return avsg_engine_create(&config, pool.get(), engine);
-          })) {}
-
-    avsg_engine_info info() const {
-        return detail::out(init<avsg_engine_info>(), [&](auto *info) { return avsg_engine_get_info(get(), info); });
-    }
-    avsg_buffer buffer(std::size_t layer, std::size_t segment) const {
-        return detail::out(init<avsg_buffer>(),
-                           [&](auto *buffer) { return avsg_engine_get_buffer(get(), layer, segment, buffer); });
-    }
-
-    // Forgets the ids from `first` to `end` - 1 of a state.
-    void invalidate(std::size_t state, std::size_t first, std::size_t end) {
-        check(avsg_engine_invalidate(get(), state, first, end));
-    }
-    void load(const avsg_load &load, Plan &plan);
-    // Copies a request's state for sequences that are forked. `to_generation` has a generation for each of `to`.
-    void fork(std::size_t from, std::int32_t from_generation, Span<const std::int32_t> to,
-              Span<const std::int32_t> to_generation) {
-        detail::check_lists("fork", to.size(), to_generation.size());
-        check(avsg_engine_fork(get(), from, from_generation, to.data(), to_generation.data(), to.size()));
-    }
-    // Tells for each id from `first` to `end` - 1 whether a state holds it.
-    std::vector<bool> held(std::size_t indexer, std::size_t state, std::int32_t generation, std::size_t first,
-                           std::size_t end) {
-        std::vector<std::uint64_t> bits(end > first ? (end - first + 63) / 64 : 1);
-        check(avsg_engine_get_held(get(), indexer, state, generation, first, end, bits.data(), bits.size()));
-        std::vector<bool> all(end - first);
-        for (std::size_t i = 0; i < all.size(); i++) all[i] = bits[i / 64] >> i % 64 & 1;
-        return all;
-    }
-
-    // Drops a planned batch that is not going to be transferred to every layer.
-    void discard(Plan &plan);
-    avsg_engine_stats stats() const {
-        return detail::out(init<avsg_engine_stats>(), [&](auto *stats) { return avsg_engine_get_stats(get(), stats); });
-    }
-
-    // The slots in use of each state for an indexer; -1 once a stream has planned.
-    std::vector<std::int64_t> used_slots(std::size_t indexer = 0) const {
-        std::vector<std::int64_t> used(info().states);
-        check(avsg_engine_get_used_slots(get(), indexer, used.data(), used.size()));
-        return used;
-    }
-
-    void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
-    // `fresh` has the fresh rows of each layer; it is empty if no miss is a fresh row.
-    void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr);
-    // Starts a transfer, which `wait` ends. `test` tells whether that has nothing to wait for.
-    void begin(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr);
-    void wait(Plan &plan);
-    bool test(Plan &plan);
-    void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
-    // `fresh` has the fresh rows of each layer.
-    void append(const avsg_batch &batch, Span<const std::size_t> layers, Span<const avsg_fresh> fresh,
-                void *stream = nullptr) {
-        detail::check_lists("append", layers.size(), fresh.size());
-        check(avsg_engine_append(get(), &batch, layers.data(), layers.size(), fresh.data(), stream));
-    }
-    // `table` has states.size() * stride elements, and `lengths` has states.size().
-    void page_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
-                     Span<std::int32_t> lengths) const {
-        if (table.size() / (stride == 0 ? 1 : stride) < states.size() || lengths.size() < states.size())
-            detail::fail(std::invalid_argument("avsg::Engine::page_table: table or lengths is shorter than states needs"));
-        check(avsg_engine_get_page_table(get(), states.data(), states.size(), page, table.data(), stride,
-                                          lengths.data()));
-    }
-};
+class Engine;
 
 // The outputs of Stage One for a batch.
 class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
    public:
     // Takes over a handle.
     explicit Plan(avsg_plan *handle) : Handle(handle) {}
-    Plan(const Engine &engine, std::size_t max_tokens, std::size_t max_requests)
-        : Handle(detail::out(static_cast<avsg_plan *>(nullptr), [&](avsg_plan **plan) {
-              return avsg_plan_create(engine.get(), max_tokens, max_requests, plan);
-          })) {}
+    Plan(const Engine &engine, std::size_t max_tokens, std::size_t max_requests);
 
     avsg_plan_arrays arrays(avsg_memory_kind memory = AVSG_MEMORY_HOST) const {
         return detail::out(init<avsg_plan_arrays>(),
@@ -380,31 +301,99 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
     }
 };
 
-inline void Engine::plan(const avsg_batch &batch, Plan &plan, void *stream) {
-    check(avsg_engine_plan(get(), &batch, plan.get(), stream));
-}
-inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
-inline void Engine::discard(Plan &plan) { check(avsg_engine_discard(get(), plan.get())); }
-inline void Engine::transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream) {
-    if (!fresh.empty()) detail::check_lists("transfer", layers.size(), fresh.size());
-    check(avsg_engine_transfer(get(), plan.get(), layers.data(), layers.size(),
-                               fresh.empty() ? nullptr : fresh.data(), stream));
-}
-inline void Engine::begin(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream) {
-    if (!fresh.empty()) detail::check_lists("begin", layers.size(), fresh.size());
-    check(avsg_engine_begin(get(), plan.get(), layers.data(), layers.size(), fresh.empty() ? nullptr : fresh.data(),
-                            stream));
-}
-inline void Engine::wait(Plan &plan) { check(avsg_engine_wait(get(), plan.get())); }
-inline bool Engine::test(Plan &plan) {
-    std::int32_t done = 0;
-    check(avsg_engine_test(get(), plan.get(), &done));
-    return done == 1;
-}
-inline void Engine::step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh,
-                         void *stream) {
-    check(avsg_engine_step(get(), &batch, plan.get(), layer, fresh, stream));
-}
+// The operator on one device.
+class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
+   public:
+    // Takes over a handle.
+    explicit Engine(avsg_engine *handle) noexcept : Handle(handle) {}
+    Engine(const avsg_engine_config &config, const Pool &pool)
+        : Handle(detail::out(static_cast<avsg_engine *>(nullptr), [&](avsg_engine **engine) {
+              return avsg_engine_create(&config, pool.get(), engine);
+          })) {}
+
+    avsg_engine_info info() const {
+        return detail::out(init<avsg_engine_info>(), [&](auto *info) { return avsg_engine_get_info(get(), info); });
+    }
+    avsg_buffer buffer(std::size_t layer, std::size_t segment) const {
+        return detail::out(init<avsg_buffer>(),
+                           [&](auto *buffer) { return avsg_engine_get_buffer(get(), layer, segment, buffer); });
+    }
+
+    // Forgets the ids from `first` to `end` - 1 of a state.
+    void invalidate(std::size_t state, std::size_t first, std::size_t end) {
+        check(avsg_engine_invalidate(get(), state, first, end));
+    }
+    void load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
+    // Copies a request's state for sequences that are forked. `to_generation` has a generation for each of `to`.
+    void fork(std::size_t from, std::int32_t from_generation, Span<const std::int32_t> to,
+              Span<const std::int32_t> to_generation) {
+        detail::check_lists("fork", to.size(), to_generation.size());
+        check(avsg_engine_fork(get(), from, from_generation, to.data(), to_generation.data(), to.size()));
+    }
+    // Tells for each id from `first` to `end` - 1 whether a state holds it.
+    std::vector<bool> held(std::size_t indexer, std::size_t state, std::int32_t generation, std::size_t first,
+                           std::size_t end) {
+        std::vector<std::uint64_t> bits(end > first ? (end - first + 63) / 64 : 1);
+        check(avsg_engine_get_held(get(), indexer, state, generation, first, end, bits.data(), bits.size()));
+        std::vector<bool> all(end - first);
+        for (std::size_t i = 0; i < all.size(); i++) all[i] = bits[i / 64] >> i % 64 & 1;
+        return all;
+    }
+
+    // Drops a planned batch that is not going to be transferred to every layer.
+    void discard(Plan &plan) { check(avsg_engine_discard(get(), plan.get())); }
+    avsg_engine_stats stats() const {
+        return detail::out(init<avsg_engine_stats>(), [&](auto *stats) { return avsg_engine_get_stats(get(), stats); });
+    }
+    // The slots in use of each state for an indexer; -1 once a stream has planned.
+    std::vector<std::int64_t> used_slots(std::size_t indexer = 0) const {
+        std::vector<std::int64_t> used(info().states);
+        check(avsg_engine_get_used_slots(get(), indexer, used.data(), used.size()));
+        return used;
+    }
+
+    void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr) {
+        check(avsg_engine_plan(get(), &batch, plan.get(), stream));
+    }
+    // `fresh` has the fresh rows of each layer; it is empty if no miss is a fresh row.
+    void transfer(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr) {
+        if (!fresh.empty()) detail::check_lists("transfer", layers.size(), fresh.size());
+        check(avsg_engine_transfer(get(), plan.get(), layers.data(), layers.size(),
+                                   fresh.empty() ? nullptr : fresh.data(), stream));
+    }
+    // Starts a transfer, which `wait` ends. `test` tells whether that has nothing to wait for.
+    void begin(Plan &plan, Span<const std::size_t> layers, Span<const avsg_fresh> fresh, void *stream = nullptr) {
+        if (!fresh.empty()) detail::check_lists("begin", layers.size(), fresh.size());
+        check(avsg_engine_begin(get(), plan.get(), layers.data(), layers.size(),
+                                fresh.empty() ? nullptr : fresh.data(), stream));
+    }
+    void wait(Plan &plan) { check(avsg_engine_wait(get(), plan.get())); }
+    bool test(Plan &plan) {
+        return detail::out(std::int32_t{0}, [&](auto *done) { return avsg_engine_test(get(), plan.get(), done); }) == 1;
+    }
+    void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr) {
+        check(avsg_engine_step(get(), &batch, plan.get(), layer, fresh, stream));
+    }
+    // `fresh` has the fresh rows of each layer.
+    void append(const avsg_batch &batch, Span<const std::size_t> layers, Span<const avsg_fresh> fresh,
+                void *stream = nullptr) {
+        detail::check_lists("append", layers.size(), fresh.size());
+        check(avsg_engine_append(get(), &batch, layers.data(), layers.size(), fresh.data(), stream));
+    }
+    // `table` has states.size() * stride elements, and `lengths` has states.size().
+    void page_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
+                     Span<std::int32_t> lengths) const {
+        if (table.size() / (stride == 0 ? 1 : stride) < states.size() || lengths.size() < states.size())
+            detail::fail(std::invalid_argument("avsg::Engine::page_table: table or lengths is shorter than states needs"));
+        check(avsg_engine_get_page_table(get(), states.data(), states.size(), page, table.data(), stride,
+                                          lengths.data()));
+    }
+};
+
+inline Plan::Plan(const Engine &engine, std::size_t max_tokens, std::size_t max_requests)
+    : Handle(detail::out(static_cast<avsg_plan *>(nullptr), [&](avsg_plan **plan) {
+          return avsg_plan_create(engine.get(), max_tokens, max_requests, plan);
+      })) {}
 
 }  // namespace avsg
 

@@ -160,7 +160,8 @@ pub struct avsg_pool_file {
     pub layer_indexer: *const u32,
     /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
     pub layer_indexers: usize,
-    /// Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
+    /// Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB. Rows that are written layer by layer want room for the
+    /// records of all tokens of such a pass: a record that leaves the queue without some layers is read again for them.
     pub queue_bytes: usize,
     /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     pub timeout_ms: u64,

@@ -28,7 +28,7 @@ fn done(status: avsg_status) -> Result<(), avsg_status> {
 /// What a scenario makes.
 type Made = (Handles, *mut avsg_workers);
 
-/// Makes calls, of whose allocations `fail_at`, from 1, fails, and destroys what they made. Returns the first
+/// Makes calls whose allocation number `fail_at`, counted from 1, fails, and destroys what they made. Returns the first
 /// status that is not AVSG_OK, and whether the calls came to that allocation.
 fn calls(
     fail_at: usize,

@@ -10,11 +10,13 @@ use crate::resources::Resources;
 use crate::{Result, invalid};
 
 /// How an engine's calls run on a CPU.
-pub(crate) struct CpuChoices {
+#[derive(Clone, Copy, Debug)]
+pub struct CpuChoices {
     /// The name of the vector machine.
     pub machine: &'static str,
-    /// The number of threads that run a launch.
+    /// The number of threads that run a launch, the caller's included.
     pub threads: usize,
+    /// How rows are copied.
     pub copier: Copier,
 }
 
@@ -68,12 +70,6 @@ pub(crate) trait Device: Send + Sync {
         layers: &[usize],
         plan: &mut Plan,
     ) -> Result<()>;
-
-    /// Returns whether [`Self::run`] takes a call of both stages. If not, the engine runs one after the other, so that
-    /// it knows the plan of rows that could not be read.
-    fn steps_in_one_launch(&self) -> bool {
-        true
-    }
 
     /// Writes the fresh rows of some layers to the host pool, where every one has a row, and waits.
     fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()>;

@@ -10,16 +10,15 @@
 //! A state is one request's tables, one per indexer, and its S slots in every layer. Two requests of one batch must
 //! not name one state.
 
-mod begin;
 mod check;
 mod discard;
 mod fork;
 mod order;
 mod queue;
+mod stage_two;
 mod state;
 mod stats;
 mod step;
-mod under_way;
 
 use std::iter;
 use std::sync::Arc;
@@ -30,7 +29,6 @@ use crate::Result;
 use crate::ascend::{Ascend, AscendOptions, RegisteredPool};
 use crate::backend::Device;
 use crate::buffer::DeviceBuffer;
-use crate::copy::Copier;
 use crate::cpu::Cpu;
 use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use crate::plan::{Dropped, Plan};
@@ -40,8 +38,8 @@ use crate::system::cpus::allowed_cpu_count;
 use crate::system::reserve;
 use order::TransferOrder;
 use stats::Counters;
-use under_way::UnderWay;
 
+pub use crate::backend::CpuChoices;
 pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
@@ -67,7 +65,8 @@ pub struct Engine {
     /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
-    under_way: UnderWay,
+    /// A bit for each place at which a transfer is under way.
+    under_way: u64,
     counters: Counters,
     dropped: Dropped<Plan>,
 }
@@ -84,9 +83,7 @@ impl Engine {
         let pool = pool.into();
         // No thread is started for a configuration that is refused.
         Cpu::sizes(&config, &pool.geometry, iter::empty(), 1)?;
-        // One thread for each core, but not more than CPUs.
-        let workers = WorkerConfig::new(config.cores.min(allowed_cpu_count()));
-        let workers = WorkerPool::new(&workers)?;
+        let workers = WorkerPool::new(&WorkerConfig::new(Self::own_threads(&config)))?;
         Self::with_workers(config, pool, &workers)
     }
 
@@ -126,9 +123,8 @@ impl Engine {
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
         let named = reserve::filled("states", states, false)?.into();
-        let under_way = UnderWay::new(&resources.config, resources.pool.layers())?;
         let dropped = Dropped::default();
-        Ok(Self { named, order, under_way, counters, dropped, device, resources })
+        Ok(Self { named, order, under_way: 0, counters, dropped, device, resources })
     }
 
     /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of
@@ -140,7 +136,7 @@ impl Engine {
     /// # Errors
     /// If the configuration is invalid, or the sizes overflow.
     pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-        Self::bytes_with_workers(config, pool, config.cores.min(allowed_cpu_count()))
+        Self::bytes_with_workers(config, pool, Self::own_threads(config))
     }
 
     /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
@@ -156,6 +152,11 @@ impl Engine {
         let rows = pool.grids(Start::in_process);
         let sizes = Cpu::sizes(config, &pool.geometry()?, rows, threads)?;
         Ok((sizes.slots, sizes.tables + sizes.work + sizes.reads))
+    }
+
+    /// Returns the number of threads of an engine with workers of its own: one for each core, but not more than CPUs.
+    fn own_threads(config: &Config) -> usize {
+        config.cores.min(allowed_cpu_count())
     }
 
     /// Returns the bytes of host memory that [`Self::new_plan`] allocates for an engine on the CPU: those of
@@ -186,21 +187,9 @@ impl Engine {
         self.device.name()
     }
 
-    /// Returns the name of the vector machine that runs the kernels on the CPU; `None` on Ascend
-    /// devices.
-    pub fn machine(&self) -> Option<&'static str> {
-        self.device.cpu().map(|cpu| cpu.machine)
-    }
-
-    /// Returns the number of threads that run a step on the CPU, the caller's included; `None` on
-    /// Ascend devices.
-    pub fn threads(&self) -> Option<usize> {
-        self.device.cpu().map(|cpu| cpu.threads)
-    }
-
-    /// Returns how the CPU copies rows; `None` on Ascend devices, whose kernels copy.
-    pub fn copier(&self) -> Option<Copier> {
-        self.device.cpu().map(|cpu| cpu.copier)
+    /// Returns how a CPU runs the kernels and copies rows; `None` on Ascend devices, which do both themselves.
+    pub fn cpu(&self) -> Option<CpuChoices> {
+        self.device.cpu()
     }
 
     /// Returns the host pool.
@@ -239,6 +228,7 @@ impl Engine {
             max_requests,
             (allocator, &self.dropped),
         )?;
+        plan.layers = reserve::with_capacity("plan", self.resources.pool.layers())?;
         self.device.prepare(&self.resources, &mut plan)?;
         Ok(plan)
     }

@@ -210,10 +210,6 @@ impl Device for Cpu {
         self.check()
     }
 
-    fn steps_in_one_launch(&self) -> bool {
-        self.readers.is_empty()
-    }
-
     fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
         let pieces = call.layers.len();
         // The queue of writes of a file has one lock, and wants the rows of a record one after another.

@@ -4,10 +4,10 @@ use avsg_device::memory::{clear_state, table_words};
 use avsg_device::state::header;
 
 use super::{Engine, check};
+use crate::Result;
 use crate::backend::SlotCopy;
 use crate::call::named;
 use crate::system::reserve;
-use crate::{Result, rows};
 
 impl Engine {
     /// Copies a state to another one. It is [`Self::fork_to`] with one target.
@@ -21,9 +21,9 @@ impl Engine {
         to: usize,
         to_generation: i32,
     ) -> Result<()> {
-        rows::index("state", to, self.resources.config.states)?;
-        // The number of states fits.
-        self.fork_to(from, from_generation, &[to as i32], &[to_generation])
+        // A number that does not fit is no state.
+        let to = i32::try_from(to).unwrap_or(i32::MAX);
+        self.fork_to(from, from_generation, &[to], &[to_generation])
     }
 
     /// Copies a state to others, with its tables and its slots that hold rows, for a sequence that is
@@ -49,68 +49,54 @@ impl Engine {
         to: &[i32],
         to_generation: &[i32],
     ) -> Result<()> {
-        self.resources.check_process()?;
-        self.start()?;
-        let config = &self.resources.config;
-        rows::index("state", from, config.states)?;
+        self.start_on(0, from)?;
         check::fork_targets(&mut self.named, from, to, to_generation)?;
+        let (config, pool) = (&self.resources.config, &self.resources.pool);
+        let (params, buffer) = (&config.params, &self.resources.buffer);
         for indexer in 0..config.indexers.count() {
             let states = named(to).map(|(_, state)| state).chain([from]);
-            self.under_way.check(indexer, states, None)?;
+            self.order.check_under_way(indexer, states, 0)?;
         }
         self.order.check_complete(from, from_generation, &config.indexers)?;
         // All memory is taken before the first copy.
-        let mut table = reserve::filled("table", table_words(&config.params), 0)?;
-        let mut slots = reserve::with_capacity("slots", config.params.slots as usize)?;
-        let mut layers = reserve::with_capacity("layers", self.resources.pool.layers())?;
+        let mut table = reserve::filled("table", table_words(params), 0)?;
+        let mut slots = reserve::with_capacity("slots", params.slots as usize)?;
+        let mut layers = reserve::with_capacity("layers", pool.layers())?;
+        let mut indexers = 0..0;
         if self.device.wait_for_tables()? {
-            self.resources.buffer.check_blocks(from)?;
-            named(to).try_for_each(|(_, state)| self.resources.buffer.check_blocks(state))?;
-            for indexer in 0..config.indexers.count() {
-                let (from, to) = ((from, from_generation), (to, to_generation));
-                self.fork_table(indexer, from, to, (&mut table, &mut slots, &mut layers))?;
+            buffer.check_blocks(from)?;
+            named(to).try_for_each(|(_, state)| buffer.check_blocks(state))?;
+            indexers = 0..config.indexers.count();
+        }
+        for indexer in indexers {
+            self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
+                table.copy_from_slice(words);
+                false
+            })?;
+            // The host may not know the generation, because streams plan too, but the table does.
+            if table[header::GENERATION as usize] == from_generation {
+                let ids = (0..).zip(&table[header::WORDS..][..params.slots as usize]);
+                slots.clear();
+                slots.extend(ids.filter(|(_, id)| **id >= 0).map(|(slot, _)| slot));
+                layers.clear();
+                layers.extend(config.indexers.layers_of(indexer, pool.layers()));
+                let copy = SlotCopy { layers: &layers, from, to, slots: &slots };
+                self.device.copy_slots(&self.resources, &copy)?;
+            } else {
+                clear_state(params, &mut table);
+            }
+            for ((_, state), &generation) in named(to).zip(to_generation) {
+                table[header::GENERATION as usize] = generation;
+                let at = config.table(indexer, state);
+                self.device.edit_table(&self.resources, at, &mut |words| {
+                    words.copy_from_slice(&table);
+                    true
+                })?;
             }
         }
         for ((_, state), &generation) in named(to).zip(to_generation) {
             self.order.filled(state, generation);
             self.counters.forked([from, state], [from_generation, generation]);
-        }
-        Ok(())
-    }
-
-    /// Copies the table of one indexer, and the slots of its layers, from a state to others. The copies
-    /// are empty if the table is of another generation than `from_generation`. The host may not know the
-    /// generation, because streams plan too, but the table does.
-    fn fork_table(
-        &mut self,
-        indexer: usize,
-        (from, from_generation): (usize, i32),
-        (to, to_generation): (&[i32], &[i32]),
-        (table, slots, layers): (&mut [i32], &mut Vec<u32>, &mut Vec<usize>),
-    ) -> Result<()> {
-        let config = &self.resources.config;
-        self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
-            table.copy_from_slice(words);
-            false
-        })?;
-        if table[header::GENERATION as usize] == from_generation {
-            let ids = (0..).zip(&table[header::WORDS..][..config.params.slots as usize]);
-            slots.clear();
-            slots.extend(ids.filter(|(_, id)| **id >= 0).map(|(slot, _)| slot));
-            layers.clear();
-            layers.extend(config.indexers.layers_of(indexer, self.resources.pool.layers()));
-            let copy = SlotCopy { layers, from, to, slots };
-            self.device.copy_slots(&self.resources, &copy)?;
-        } else {
-            clear_state(&config.params, table);
-        }
-        for ((_, state), &generation) in named(to).zip(to_generation) {
-            table[header::GENERATION as usize] = generation;
-            let at = config.table(indexer, state);
-            self.device.edit_table(&self.resources, at, &mut |words| {
-                words.copy_from_slice(table);
-                true
-            })?;
         }
         Ok(())
     }

@@ -11,11 +11,13 @@
 //! The host does not see the states that a caller's stream plans, so that order is up to the
 //! caller.
 
+use std::collections::BTreeSet;
+
 use crate::call::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::{Before, Failure, Plan};
 use crate::system::reserve;
-use crate::{Error, Result, ensure, invalid};
+use crate::{Result, ensure, invalid};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -29,6 +31,8 @@ struct Latest {
     first: u64,
     /// The last request of which a row was not whole.
     lost: Lost,
+    /// Number of the plan of which a transfer is under way; 0 if there is none.
+    under_way: u64,
 }
 
 /// What came after a plan of a state.
@@ -63,6 +67,14 @@ pub(super) struct TransferOrder {
     states: usize,
 }
 
+impl Latest {
+    /// Notes that the state is cold.
+    fn empty(&mut self) {
+        let Self { lost, under_way, .. } = *self;
+        *self = Self { lost, under_way, ..Self::default() };
+    }
+}
+
 impl TransferOrder {
     pub fn new(states: usize, indexers: usize, layers: usize) -> Result<Self> {
         const WHAT: &str = "order of plans";
@@ -78,7 +90,7 @@ impl TransferOrder {
         let changed = self.epoch != epoch;
         if changed {
             self.epoch = epoch;
-            self.latest.fill(Latest::default());
+            self.latest.iter_mut().for_each(|latest| latest.empty());
         }
         changed
     }
@@ -110,26 +122,8 @@ impl TransferOrder {
         self.latest(indexer, state).generation != generation
     }
 
-    /// Returns the error of a plan that needs the rows of an older one. It names every layer and state of
-    /// these that lacks them.
-    fn lacks(
-        &self,
-        (number, required): (u64, u64),
-        layers: impl Iterator<Item = usize> + Clone,
-        states: impl Iterator<Item = usize> + Clone,
-    ) -> Error {
-        let lacks = |layer, state| self.holds[layer * self.states + state] < required;
-        let lacking = layers.clone().filter(|&l| states.clone().any(|state| lacks(l, state)));
-        let of_states = states.clone().filter(|&s| layers.clone().any(|layer| lacks(layer, s)));
-        let (lacking, mut of_states): (Vec<_>, Vec<_>) = (lacking.collect(), of_states.collect());
-        of_states.sort_unstable();
-        invalid!("plan number" is number, but
-            "layers {:?} lack the rows of plan {required} for states {:?}", lacking, of_states;
-            "plan once per indexer, transfer per layer: transfer that one first, or give the requests \
-             a new generation")
-    }
-
-    /// Checks that layers hold the rows that a plan requires of them, of each state with a number.
+    /// Checks that layers hold the rows that a plan requires of them, of each state with a number. An error names
+    /// every layer and state that lacks those of the same plan.
     fn check_holds(
         &self,
         number: u64,
@@ -137,15 +131,20 @@ impl TransferOrder {
         indexers: &Indexers,
         required: impl Iterator<Item = (usize, u64)> + Clone,
     ) -> Result<()> {
+        let lacks = |layer, state, needed| self.holds[layer * self.states + state] < needed;
         for &layer in layers {
-            for (state, needed) in required.clone() {
-                if self.holds[layer * self.states + state] < needed {
-                    let same = required.filter(move |&(_, other)| other == needed);
-                    let all =
-                        indexers.layers_of(indexers.of(layer), self.holds.len() / self.states);
-                    return Err(self.lacks((number, needed), all, same.map(|(state, _)| state)));
-                }
-            }
+            let lacking = |&(state, needed): &(usize, u64)| lacks(layer, state, needed);
+            let Some((_, needed)) = required.clone().find(lacking) else { continue };
+            let all = indexers.layers_of(indexers.of(layer), self.holds.len() / self.states);
+            let same = required.filter(|&(_, other)| other == needed).map(|(state, _)| state);
+            let pairs = all.flat_map(|layer| same.clone().map(move |state| (layer, state)));
+            let pairs = pairs.filter(|&(layer, state)| lacks(layer, state, needed));
+            let (layers, states): (BTreeSet<_>, BTreeSet<_>) = pairs.unzip();
+            let (layers, states) = (Vec::from_iter(layers), Vec::from_iter(states));
+            return Err(invalid!("plan number" is number, but
+                "layers {layers:?} lack the rows of plan {needed} for states {states:?}";
+                "plan once per indexer, transfer per layer: transfer that one first, or give the \
+                 requests a new generation"));
         }
         Ok(())
     }
@@ -264,7 +263,7 @@ impl TransferOrder {
         for request in 0..plan.requests {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
             let lost = self.latest(plan.indexer, state).lost;
-            if !plan.failed.contains(request) && lost.first == plan.before[request].first {
+            if !plan.is_left_out(request) && lost.first == plan.before[request].first {
                 plan.fail(request, lost.layer as usize, lost.row as usize);
             }
         }
@@ -281,14 +280,14 @@ impl TransferOrder {
         }
         let current = latest.first == first;
         if current {
-            *latest = Latest { lost: latest.lost, ..Latest::default() };
+            latest.empty();
         }
         current
     }
 
     /// Checks that a plan may be transferred to layers.
     pub fn check(&self, plan: &Plan, layers: &[usize], indexers: &Indexers) -> Result<()> {
-        let named = plan.named().filter(|&(request, _)| !plan.failed.contains(request));
+        let named = plan.named().filter(|&(request, _)| !plan.is_left_out(request));
         for (&layer, (_, state)) in
             layers.iter().flat_map(|layer| named.clone().map(move |of| (layer, of)))
         {
@@ -299,6 +298,27 @@ impl TransferOrder {
         }
         let required = named.map(|(request, state)| (state, plan.before[request].required));
         self.check_holds(plan.number, layers, indexers, required)
+    }
+
+    /// Checks that no transfer of some states is under way, apart from that of the plan with a number.
+    pub fn check_under_way(
+        &self,
+        indexer: usize,
+        states: impl Iterator<Item = usize>,
+        number: u64,
+    ) -> Result<()> {
+        for state in states {
+            let under_way = self.latest(indexer, state).under_way;
+            ensure!(under_way == 0 || under_way == number, "state" is state, but
+                "a transfer of its plan is under way, for indexer {indexer}";
+                "wait for that plan first, and repeat the call");
+        }
+        Ok(())
+    }
+
+    /// Notes that a transfer of a plan's states is under way, by the number of the plan, or that none is, by 0.
+    pub fn set_under_way(&mut self, plan: &Plan, number: u64) {
+        plan.named().for_each(|(_, state)| self.latest_mut(plan.indexer, state).under_way = number);
     }
 
     /// Notes that a plan was transferred to a layer.

@@ -22,54 +22,6 @@ impl Engine {
         self.run_planning(Call::of(Work::Plan, *batch, 0), plan)
     }
 
-    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
-    /// [`Self::transfer_layers`] with a list of one.
-    ///
-    /// # Errors
-    /// As for [`Self::transfer_layers`].
-    pub fn transfer(
-        &mut self,
-        plan: &mut Plan,
-        layer: usize,
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        self.transfer_layers(plan, &[layer], fresh)
-    }
-
-    /// Runs Stage Two of some layers, listed in ascending order: copies the rows that a plan missed into
-    /// their slots. The CPU device wakes its workers once for all of them, and a pool in a file reads
-    /// each record once. `fresh` has the segments of all layers.
-    ///
-    /// Every plan that missed a row must be transferred to every layer whose slots are read. For
-    /// one layer and one state, transfers must come in the order of the plans. Different layers are
-    /// independent: the next batch may be planned, and transferred to layers that hold this plan's
-    /// rows, before the other layers have them. A plan may be transferred to one layer twice.
-    ///
-    /// # Errors
-    /// If the list is not ascending, a layer does not exist or belongs to another indexer, the plan belongs to
-    /// another engine, `fresh` lacks rows that the plan needs, or the plan is out of order: a layer holds rows
-    /// of a newer plan of some state, or lacks the rows of an older one. Nothing is copied then. If the device
-    /// of a pool in a file fails, none of the layers holds the plan: make the same call again, or discard the
-    /// plan.
-    ///
-    /// [`LostRows`](crate::Error::LostRows) if rows of a pool in a file are not whole that some requests missed, or that
-    /// earlier transfers did not get for them. The layers have the rows of all other requests then. The
-    /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
-    /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
-    /// compute them again.
-    pub fn transfer_layers(
-        &mut self,
-        plan: &mut Plan,
-        layers: &[usize],
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        if layers.is_empty() {
-            return self.check_transfer(plan, layers, fresh).map(drop);
-        }
-        self.begin(plan, layers, fresh)?;
-        self.wait(plan)
-    }
-
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
     /// the stages; over a pool in a file, one after the other.
     ///
@@ -102,19 +54,20 @@ impl Engine {
     /// Checks and runs a plan or a step.
     fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let call = self.check(call, Some(plan))?;
-        let in_two = call.work == Work::Step && !self.device.steps_in_one_launch();
+        // The engine must know the plan of rows that could not be read.
+        let in_two = call.work == Work::Step && self.resources.pool.store().is_some();
         if in_two {
             self.check_free(plan)?;
         }
         self.start_plan(Some(&call.batch), plan, call.layers)?;
         if in_two {
             self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
-            self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
-            return self.parts().end(plan);
+            self.start_transfer(&Call { work: Work::Transfer, ..call }, plan)?;
+            return self.end_transfer(plan);
         }
         self.run_plan(&call, plan)?;
         if call.work == Work::Step {
-            self.parts().transferred(plan, call.layers);
+            self.transferred(plan, call.layers);
         }
         Ok(())
     }
@@ -157,10 +110,10 @@ impl Engine {
         self.start()?;
         if let Some(batch) = batch {
             let states = named(batch.state).map(|(_, state)| state);
-            self.under_way.check(batch.indexer, states, plan.under_way)?;
+            self.order.check_under_way(batch.indexer, states, plan.number)?;
         }
         // Whether that transfer succeeds is nobody's concern any more.
-        let _ = self.parts().end(plan);
+        let _ = self.end_transfer(plan);
         let unheld = plan.unheld();
         self.named.fill(false);
         if unheld {

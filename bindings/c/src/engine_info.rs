@@ -63,11 +63,12 @@ pub struct avsg_engine_info {
 
 fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
+    let cpu = engine.cpu();
     avsg_engine_info {
         size: 0,
         device: c_chars(&engine.device()),
-        machine: c_chars(&engine.machine().unwrap_or("none")),
-        copier: engine.copier().map_or_else(|| c_chars(&"none"), |copier| c_chars(&copier)),
+        machine: c_chars(&cpu.map_or("none", |cpu| cpu.machine)),
+        copier: cpu.map_or_else(|| c_chars(&"none"), |cpu| c_chars(&cpu.copier)),
         k: params.k,
         tokens: params.tokens,
         slots: params.slots,
@@ -84,7 +85,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         states,
         layers: engine.pool().layers(),
         buffer_bytes: engine.buffer().bytes(),
-        threads: engine.threads().unwrap_or(0) as u32,
+        threads: cpu.map_or(0, |cpu| cpu.threads) as u32,
         under_way: engine.config().transfers() as u32,
         indexers: indexers.count(),
     }

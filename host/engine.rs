@@ -61,7 +61,7 @@ pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
     // unmapped.
     device: Box<dyn Device>,
-    resources: Box<Resources>,
+    resources: Arc<Resources>,
     /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
@@ -97,9 +97,8 @@ impl Engine {
         pool: impl Into<Arc<HostPool>>,
         workers: &WorkerPool,
     ) -> Result<Self> {
-        let pool = pool.into();
-        let (buffer, device) = Cpu::new(&config, &pool, workers)?;
-        Self::from_parts(Resources::new(config, pool, buffer), device)
+        let (resources, device) = Cpu::new(config, pool.into(), workers)?;
+        Self::from_parts(resources, Box::new(device))
     }
 
     /// Makes an engine on an Ascend device. Its number of cores is at most the device's number of
@@ -117,7 +116,7 @@ impl Engine {
         Self::from_parts(resources, Box::new(device))
     }
 
-    fn from_parts(resources: Box<Resources>, device: Box<dyn Device>) -> Result<Self> {
+    fn from_parts(resources: Arc<Resources>, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
         let order = TransferOrder::new(states, indexers, resources.pool.layers())?;
         let slots = resources.config.params.slots as usize;
@@ -229,7 +228,7 @@ impl Engine {
             (allocator, &self.dropped),
         )?;
         plan.layers = reserve::with_capacity("plan", self.resources.pool.layers())?;
-        self.device.prepare(&self.resources, &mut plan)?;
+        self.device.prepare(&mut plan)?;
         Ok(plan)
     }
 
@@ -253,7 +252,7 @@ impl Engine {
     /// If there is no such indexer or state, or the copy from the device fails.
     pub fn read_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
         let table = self.start_on(indexer, state)?;
-        self.device.read_table(&self.resources, table)
+        self.device.read_table(table)
     }
 
     /// Waits for the device and destroys the engine.
@@ -262,6 +261,7 @@ impl Engine {
     /// The oldest error of the releases. Everything is released in any case.
     pub fn close(self) -> Result<()> {
         let Self { device, resources, .. } = self;
-        device.close(resources)
+        drop(resources);
+        device.close()
     }
 }

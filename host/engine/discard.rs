@@ -79,7 +79,7 @@ impl Engine {
                     let (misses, table) =
                         (plan.misses(request), self.resources.config.table(plan.indexer, state));
                     let params = &self.resources.config.params;
-                    self.device.edit_table(&self.resources, table, &mut |words| {
+                    self.device.edit_table(table, &mut |words| {
                         invalidate_slots(params, words, misses.id, misses.slot);
                         true
                     })?;

@@ -69,7 +69,7 @@ impl Engine {
             indexers = 0..config.indexers.count();
         }
         for indexer in indexers {
-            self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
+            self.device.edit_table(config.table(indexer, from), &mut |words| {
                 table.copy_from_slice(words);
                 false
             })?;
@@ -81,14 +81,14 @@ impl Engine {
                 layers.clear();
                 layers.extend(config.indexers.layers_of(indexer, pool.layers()));
                 let copy = SlotCopy { layers: &layers, from, to, slots: &slots };
-                self.device.copy_slots(&self.resources, &copy)?;
+                self.device.copy_slots(&copy)?;
             } else {
                 clear_state(params, &mut table);
             }
             for ((_, state), &generation) in named(to).zip(to_generation) {
                 table[header::GENERATION as usize] = generation;
                 let at = config.table(indexer, state);
-                self.device.edit_table(&self.resources, at, &mut |words| {
+                self.device.edit_table(at, &mut |words| {
                     words.copy_from_slice(&table);
                     true
                 })?;

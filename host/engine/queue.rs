@@ -138,7 +138,7 @@ impl Engine {
     ) -> Result<()> {
         for launch in call.launches() {
             // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-            unsafe { self.device.enqueue(&self.resources, &launch, out, stream)? };
+            unsafe { self.device.enqueue(&launch, out, stream)? };
             self.counters.live.queued.add(1);
         }
         Ok(())

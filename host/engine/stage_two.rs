@@ -160,12 +160,11 @@ impl Engine {
         let mut layers = mem::take(&mut plan.layers);
         layers.extend_from_slice(call.layers);
         let start = Instant::now();
-        // SAFETY: the resources are boxed and outlive the device. A plan that is dropped leaves its arrays and its
+        // SAFETY: a plan that is dropped leaves its arrays and its
         // list of layers to the engine, and until the transfer has ended no call writes them, because each ends
         // it first.
-        let begun = unsafe {
-            self.device.begin(&self.resources, place, &HostCall { layers: &layers, ..*call }, plan)
-        };
+        let begun =
+            unsafe { self.device.begin(place, &HostCall { layers: &layers, ..*call }, plan) };
         self.note_times(start, begun.is_ok());
         if begun.is_ok() {
             plan.under_way = Some(place);
@@ -185,7 +184,7 @@ impl Engine {
         self.order.set_under_way(plan, 0);
         let mut layers = mem::take(&mut plan.layers);
         let start = Instant::now();
-        let done = self.device.wait(&self.resources, place, &layers, plan);
+        let done = self.device.wait(place, &layers, plan);
         self.note_times(start, done.is_ok());
         if done.is_ok() {
             self.transferred(plan, &layers);
@@ -223,7 +222,7 @@ impl Engine {
                 let config = &self.resources.config;
                 let table = config.table(plan.indexer, state);
                 self.counters.emptied(table..table + 1);
-                self.device.edit_table(&self.resources, table, &mut |words| {
+                self.device.edit_table(table, &mut |words| {
                     clear_state(&config.params, words);
                     true
                 })?;

@@ -70,7 +70,7 @@ impl Engine {
         }
         for indexer in 0..config.indexers.count() {
             let table = config.table(indexer, state);
-            self.device.edit_table(&self.resources, table, &mut |words| {
+            self.device.edit_table(table, &mut |words| {
                 let slots = invalidate_ids(&config.params, words, ids.clone());
                 emptied += slots;
                 slots > 0
@@ -157,7 +157,7 @@ impl Engine {
         if !self.device.wait_for_tables()? {
             return Ok(0);
         }
-        let table = self.device.read_table(&self.resources, table)?;
+        let table = self.device.read_table(table)?;
         if table[header::GENERATION as usize] == generation {
             find_ids(&self.resources.config.params, table, ids.clone(), |id| {
                 let at = (id - ids.start) as usize;

@@ -205,7 +205,7 @@ impl Counters {
         let mut used = slots - table.unused;
         if table.holes
             && device.cpu().is_some()
-            && let Ok(words) = device.read_table(resources, index)
+            && let Ok(words) = device.read_table(index)
         {
             let empty: i32 = words[header::WORDS..][..self.slots].iter().map(|id| id >> 31).sum();
             let in_use = slots - empty.unsigned_abs();

@@ -47,7 +47,7 @@ impl Engine {
         plan: Option<&Plan>,
     ) -> Result<HostCall<'a>> {
         let call = check::call(&self.resources, &mut self.named, call, plan)?;
-        self.device.check(&self.resources, &call)?;
+        self.device.check(&call)?;
         Ok(call)
     }
 
@@ -146,7 +146,7 @@ impl Engine {
     /// Runs a plan or a step.
     fn run_plan(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let start = Instant::now();
-        let plan_time = self.device.run(&self.resources, call, plan)?;
+        let plan_time = self.device.run(call, plan)?;
         let time = start.elapsed();
         self.counters.stepped(time, if call.work == Work::Plan { Some(time) } else { plan_time });
         self.order.planned(&call.batch, plan);
@@ -194,7 +194,7 @@ impl Engine {
             return Ok(());
         }
         let start = Instant::now();
-        self.device.append(&self.resources, &call)?;
+        self.device.append(&call)?;
         let rows = Resources::fresh_ids(batch).count() * layers.len();
         let bytes = rows * self.resources.pool.format().bytes();
         self.counters.appended(start.elapsed(), layers.len(), bytes);

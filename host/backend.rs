@@ -66,9 +66,7 @@ pub(crate) trait Device: Send + Sync {
     }
 
     /// Allocates the device memory of a new plan.
-    fn prepare(&self, _plan: &mut Plan) -> Result<()> {
-        Ok(())
-    }
+    fn prepare(&self, plan: &mut Plan) -> Result<()>;
 
     /// Returns the words of a table, whose number is that of [`Config::table`](crate::resources::Config).
     fn read_table(&mut self, table: usize) -> Result<&[i32]>;

@@ -146,11 +146,6 @@ impl<'a, A: Copy, R> Call<'a, A, R> {
         Self { work, batch, tokens, layers: &[], fresh: None }
     }
 
-    /// Returns the batch that Stage One plans, if the call runs it.
-    pub fn planned(&self) -> Option<&BatchOf<A>> {
-        matches!(self.work, Work::Plan | Work::Step).then_some(&self.batch)
-    }
-
     /// Returns the fresh rows of the layer at an index of the list.
     pub fn fresh_of(&self, index: usize) -> Option<&'a [R]> {
         let fresh = self.fresh?;

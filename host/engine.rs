@@ -12,7 +12,6 @@
 
 mod check;
 mod discard;
-mod fork;
 mod order;
 mod queue;
 mod stage_two;
@@ -119,9 +118,9 @@ impl Engine {
     fn from_parts(resources: Arc<Resources>, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
         let order = TransferOrder::new(states, indexers, resources.pool.layers())?;
+        let named = reserve::filled("states", states, false)?.into();
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
-        let named = reserve::filled("states", states, false)?.into();
         let dropped = Dropped::default();
         Ok(Self { named, order, under_way: 0, counters, dropped, device, resources })
     }
@@ -217,7 +216,7 @@ impl Engine {
     /// # Errors
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_tokens: usize, max_requests: usize) -> Result<Plan> {
-        self.resources.check_process()?;
+        self.resources.birth.check("engine")?;
         let (id, config) = (self.resources.id, &self.resources.config);
         let allocator = config.allocator.as_ref();
         let mut plan = Plan::with_capacity(

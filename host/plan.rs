@@ -207,12 +207,12 @@ impl Plan {
     /// Finds the records of the misses of all requests but those that are left out, if the pool is a file.
     /// Returns the stamp of the records that the plan holds, which it gives up until [`Self::keep_records`].
     pub(crate) fn sort_records(&mut self) -> Option<u64> {
-        let records = self.records.as_deref_mut()?;
-        let served = (0..self.requests).filter(|&request| self.failed_row[request] < 0);
-        let places =
-            served.flat_map(|request| miss_places(request, self.k, &self.cu_q, &self.summary));
-        records.sort(places, &self.miss[ROW]);
-        records.held.take()
+        let mut records = self.records.take()?;
+        let served = (0..self.requests).filter(|&request| !self.is_left_out(request));
+        records.sort(served.flat_map(|request| self.places(request)), &self.miss[ROW]);
+        let held = records.held.take();
+        self.records = Some(records);
+        held
     }
 
     /// Notes the stamp of the records that the plan holds after a transfer.
@@ -350,8 +350,8 @@ impl Plan {
 
     /// Returns where the miss list of a request is in the columns.
     pub(crate) fn places(&self, request: usize) -> Range<usize> {
-        assert!(request < self.requests, "request {request} of {}", self.requests);
-        miss_places(request, self.k, &self.cu_q, &self.summary)
+        let (at, total) = (self.cu_q[request] as usize * self.k, summary::TOTAL as usize);
+        at..at + self.request_summary(request)[total] as usize
     }
 
     /// Returns the number of misses of all requests, which is the number of rows that one transfer
@@ -364,12 +364,6 @@ impl Plan {
         assert!(request < self.requests, "request {request} of {}", self.requests);
         &self.summary[request * summary::WORDS..][..summary::WORDS]
     }
-}
-
-/// Returns where the miss list of a request is in the columns.
-fn miss_places(request: usize, k: usize, cu_q: &[i32], summaries: &[i32]) -> Range<usize> {
-    let at = cu_q[request] as usize * k;
-    at..at + summaries[request * summary::WORDS + summary::TOTAL as usize] as usize
 }
 
 impl Drop for Plan {

@@ -190,11 +190,6 @@ impl Resources {
         Arc::new(Self { config, buffer: Arc::new(buffer), id, birth: Birth::now(), pool })
     }
 
-    /// Returns an error in a forked child of the engine's process.
-    pub fn check_process(&self) -> Result<()> {
-        self.birth.check("engine")
-    }
-
     /// Returns the number of rows of the pool, or of blocks if the geometry has pages.
     pub fn pool_units(&self) -> usize {
         self.pool.rows() / (self.config.params.page as usize).max(1)

@@ -190,7 +190,7 @@ impl Device for Ascend {
 
     fn run(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
+        let batch = &call.batch;
         self.reset_if_needed()?;
         // No work uses the staging memory: the last call that did has synchronized the stream.
         self.staging.reserve(Some(batch), call.fresh.map(|_| call.tokens))?;
@@ -275,7 +275,7 @@ impl Device for Ascend {
         let capturing = || unsafe { context.is_capturing(stream) };
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
         // the reset would run at every replay, or never if the graph is destroyed.
-        if call.planned().is_some() && self.health == Health::NeedsReset {
+        if matches!(call.work, Work::Plan | Work::Step) && self.health == Health::NeedsReset {
             ensure!(!capturing()?, "device state" is "not reset", but
                 "tables are reset after a failure, which a capture must not record";
                 "plan once outside of a capture, then capture again");

@@ -122,12 +122,12 @@ impl Cpu {
 
     /// Notes whether a result says that the tables or the slots are invalid.
     fn watched<T>(&mut self, result: Result<T>) -> Result<T> {
-        self.broken |= matches!(result, Err(Error::Broken { .. }));
+        self.broken |= matches!(result, Err(Error::Broken));
         result
     }
 
     fn check(&self) -> Result<()> {
-        if self.broken { Err(Error::broken_device()) } else { Ok(()) }
+        if self.broken { Err(Error::Broken) } else { Ok(()) }
     }
 
     /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
@@ -141,9 +141,8 @@ impl Device for Cpu {
         self.check()?;
         let released = self.background.release();
         self.watched(released)?;
-        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
+        let (resources, batch) = (&*self.resources, &call.batch);
         plan.begin(batch);
-        let resources = &*self.resources;
         let (layers, misses) = (call.layers, expected_misses(batch));
         let (out, cores) = (Outputs::of(plan), &self.cores);
         let transfer = Transfer { resources, copier: cores.copier, out, misses, layers };

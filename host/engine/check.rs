@@ -22,10 +22,10 @@ pub(super) fn call<'a, A: BatchArray, R: CallArray>(
     mut call: Call<'a, A, R>,
     plan: Option<&Plan>,
 ) -> Result<Call<'a, A, R>> {
-    resources.check_process()?;
+    resources.birth.check("engine")?;
     let mut states = A::readable(&call.batch).map_or(&[][..], |batch| batch.state);
     if let Some(plan) = plan {
-        own(resources, plan, "make it with this engine's new_plan")?;
+        own(resources, plan)?;
         if call.work == Work::Transfer {
             states = &plan.state[..plan.requests];
         } else {
@@ -56,15 +56,18 @@ pub(super) fn call<'a, A: BatchArray, R: CallArray>(
 }
 
 /// Checks that a plan belongs to this engine.
-fn own(resources: &Resources, plan: &Plan, remedy: &'static str) -> Result<()> {
-    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine"; remedy);
+fn own(resources: &Resources, plan: &Plan) -> Result<()> {
+    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine";
+        "pass it to the engine whose new_plan made it");
     Ok(())
 }
 
 /// Checks that a plan belongs to this engine and holds a batch that was planned on the host.
 pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
-    resources.check_process()?;
-    own(resources, plan, "transfer it on the engine that planned it")?;
+    resources.birth.check("engine")?;
+    own(resources, plan)?;
+    ensure!(!plan.is_queued(), "plan" is "planned in a stream", but "the host does not see what it missed";
+        "call the engine with that stream, or give its requests a new generation");
     ensure!(plan.number != 0, "plan" is "empty", but "no batch was planned into it";
         "plan one first");
     Ok(())

@@ -6,8 +6,8 @@ use avsg_device::memory::invalidate_slots;
 
 use super::order::After;
 use super::{Engine, check};
+use crate::Result;
 use crate::plan::Plan;
-use crate::{Result, ensure};
 
 impl Engine {
     /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
@@ -23,9 +23,6 @@ impl Engine {
     /// missed a row of a state that was planned again or emptied since; nothing is changed then. If a call of
     /// the runtime fails, the next plan may start every table cold.
     pub fn discard(&mut self, plan: &mut Plan) -> Result<()> {
-        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
-            "the host does not see what it missed";
-            "transfer it, or give its requests a new generation");
         check::plan(&self.resources, plan)?;
         self.start()?;
         // Whether that transfer succeeds is nobody's concern any more.
@@ -83,7 +80,7 @@ impl Engine {
                         invalidate_slots(params, words, misses.id, misses.slot);
                         true
                     })?;
-                    self.counters.emptied_slots(table, &mut *self.device, &self.resources);
+                    self.counters.emptied_slots(table, &mut *self.device);
                 }
                 After::Nothing | After::Cold => {}
             }

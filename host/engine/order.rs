@@ -29,8 +29,9 @@ struct Latest {
     generation: i32,
     /// Number of the first plan since the state was cold; 0 if there is none.
     first: u64,
-    /// The last request of which a row was not whole.
-    lost: Lost,
+    /// `first` of the plans of the last request of which a row was not whole, and that layer and row; 0 if there
+    /// was none.
+    lost: (u64, u32, u32),
     /// Number of the plan of which a transfer is under way; 0 if there is none.
     under_way: u64,
 }
@@ -43,15 +44,6 @@ pub(super) enum After {
     Plan,
     /// The state was emptied.
     Cold,
-}
-
-/// A request of which a row was not whole.
-#[derive(Clone, Copy, Default)]
-struct Lost {
-    /// [`Latest::first`] of its plans; 0 if no row was lost.
-    first: u64,
-    layer: u32,
-    row: u32,
 }
 
 pub(super) struct TransferOrder {
@@ -213,19 +205,21 @@ impl TransferOrder {
             Some(cold) => !cold[state] && matches!(self.after(plan, request, state), After::Plan),
         };
         let Some((_, state)) = missed.find(has_newer) else { return Ok(()) };
-        let last = self.latest(plan.indexer, state).last;
-        if cold.is_some() {
-            return Err(invalid!("plan number" is plan.number, but
-                "no layer has its rows, and plan {last} of state {state} came after it";
+        let (limit, remedy) = match (self.latest(plan.indexer, state).last, cold) {
+            (last, Some(_)) => (
+                format!("no layer has its rows, and plan {last} of state {state} came after it"),
                 "transfer it before another batch is planned into it, discard the newest plan first, or \
-                 give the request a new generation"));
-        }
-        let limit = match last {
-            0 => format!("state {state} was emptied, or planned in a stream, after it"),
-            last => format!("plan {last} of state {state} came after it"),
+                 give the request a new generation",
+            ),
+            (last, None) => (
+                match last {
+                    0 => format!("state {state} was emptied, or planned in a stream, after it"),
+                    last => format!("plan {last} of state {state} came after it"),
+                },
+                "discard the newest plan first, or give the request a new generation",
+            ),
         };
-        Err(invalid!("plan number" is plan.number, but "{limit}";
-            "discard the newest plan first, or give the request a new generation"))
+        Err(invalid!("plan number" is plan.number, but "{limit}"; remedy))
     }
 
     /// Forgets a plan of a state: if it was the last one, the plans before it are.
@@ -262,9 +256,9 @@ impl TransferOrder {
     pub fn leave_out_lost(&self, plan: &mut Plan) {
         for request in 0..plan.requests {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
-            let lost = self.latest(plan.indexer, state).lost;
-            if !plan.is_left_out(request) && lost.first == plan.before[request].first {
-                plan.fail(request, lost.layer as usize, lost.row as usize);
+            let (first, layer, row) = self.latest(plan.indexer, state).lost;
+            if !plan.is_left_out(request) && first == plan.before[request].first {
+                plan.fail(request, layer as usize, row as usize);
             }
         }
     }
@@ -274,9 +268,9 @@ impl TransferOrder {
     pub fn lose(&mut self, plan: &Plan, Failure { request, layer, row, .. }: Failure) -> bool {
         let (first, state) = (plan.before[request].first, plan.state[request] as usize);
         let latest = self.latest_mut(plan.indexer, state);
-        if latest.lost.first < first {
+        if latest.lost.0 < first {
             // Rows are counted by 32 bits, and layers are fewer.
-            latest.lost = Lost { first, layer: layer as u32, row: row as u32 };
+            latest.lost = (first, layer as u32, row as u32);
         }
         let current = latest.first == first;
         if current {

@@ -107,8 +107,6 @@ impl Engine {
     }
 
     fn check_begun(&self, plan: &Plan) -> Result<()> {
-        ensure!(!plan.is_queued(), "plan" is "planned in a stream", but
-            "the host does not see its transfers"; "use an event of your stream");
         check::plan(&self.resources, plan)?;
         ensure!(plan.under_way.is_some(), "plan number" is plan.number, but
             "no transfer of it is under way"; "begin one first, and wait for it once");
@@ -196,9 +194,9 @@ impl Engine {
     }
 
     fn note_times(&mut self, start: Instant, succeeded: bool) {
-        self.counters.live.read_wait.add_time(self.device.take_read_wait());
+        self.counters.live.read_wait_ns.add_time(self.device.take_read_wait());
         if succeeded {
-            self.counters.live.transfer_time.add_time(start.elapsed());
+            self.counters.live.transfer_ns.add_time(start.elapsed());
         }
     }
 

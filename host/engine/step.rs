@@ -59,7 +59,7 @@ impl Engine {
         if in_two {
             self.check_free(plan)?;
         }
-        self.start_plan(Some(&call.batch), plan, call.layers)?;
+        self.start_plan(&call.batch, plan, call.layers)?;
         if in_two {
             self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
             self.start_transfer(&Call { work: Work::Transfer, ..call }, plan)?;
@@ -80,7 +80,7 @@ impl Engine {
 
     /// Starts a call that uses the table of an indexer and a state, and returns the number of the table.
     pub(super) fn start_on(&mut self, indexer: usize, state: usize) -> Result<usize> {
-        self.resources.check_process()?;
+        self.resources.birth.check("engine")?;
         let config = &self.resources.config;
         rows::index("indexer", indexer, config.indexers.count())?;
         rows::index("state", state, config.states)?;
@@ -100,37 +100,31 @@ impl Engine {
     }
 
     /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
-    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    /// unless a layer holds it, too. Nothing is changed by a refusal. A batch of a stream, which the host does not see, is an empty one.
     pub(super) fn start_plan(
         &mut self,
-        batch: Option<&Batch<'_>>,
+        batch: &Batch<'_>,
         plan: &mut Plan,
         layers: &[usize],
     ) -> Result<()> {
         self.start()?;
-        if let Some(batch) = batch {
-            let states = named(batch.state).map(|(_, state)| state);
-            self.order.check_under_way(batch.indexer, states, plan.number)?;
-        }
+        let states = named(batch.state).map(|(_, state)| state);
+        self.order.check_under_way(batch.indexer, states, plan.number)?;
         // Whether that transfer succeeds is nobody's concern any more.
         let _ = self.end_transfer(plan);
         let unheld = plan.unheld();
         self.named.fill(false);
         if unheld {
-            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
-                for (request, state) in named(batch.state) {
-                    let generation = batch.generation[request];
-                    self.named[state] = self.order.empties(batch.indexer, state, generation);
-                }
+            for (request, state) in named(batch.state) {
+                let empties = self.order.empties(batch.indexer, state, batch.generation[request]);
+                self.named[state] = empties && batch.indexer == plan.indexer;
             }
             self.order.leave_out_lost(plan);
             self.order.check_last(plan, Some(&self.named))?;
         }
-        if let Some(batch) = batch {
-            let indexers = &self.resources.config.indexers;
-            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
-            self.order.check_next(batch, layers, indexers, gone)?;
-        }
+        let indexers = &self.resources.config.indexers;
+        let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+        self.order.check_next(batch, layers, indexers, gone)?;
         if !unheld {
             return Ok(());
         }
@@ -148,9 +142,15 @@ impl Engine {
         let start = Instant::now();
         let plan_time = self.device.run(call, plan)?;
         let time = start.elapsed();
-        self.counters.stepped(time, if call.work == Work::Plan { Some(time) } else { plan_time });
+        let live = &self.counters.live;
+        if let Some(plan_time) = if call.work == Work::Plan { Some(time) } else { plan_time } {
+            live.plan_ns.add_time(plan_time);
+            live.transfer_ns.add_time(time.saturating_sub(plan_time));
+        } else {
+            live.step_ns.add_time(time);
+        }
         self.order.planned(&call.batch, plan);
-        self.counters.planned(&call.batch, plan, &mut *self.device, &self.resources);
+        self.counters.planned(&call.batch, plan, &mut *self.device);
         Ok(())
     }
 
@@ -195,9 +195,10 @@ impl Engine {
         }
         let start = Instant::now();
         self.device.append(&call)?;
-        let rows = Resources::fresh_ids(batch).count() * layers.len();
-        let bytes = rows * self.resources.pool.format().bytes();
-        self.counters.appended(start.elapsed(), layers.len(), bytes);
+        let (live, rows) = (&self.counters.live, Resources::fresh_ids(batch).count());
+        live.append_ns.add_time(start.elapsed());
+        live.appends.add(layers.len());
+        live.appended_bytes.add(rows * layers.len() * self.resources.pool.format().bytes());
         Ok(())
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::c_char;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::c_text::c_chars;
 use crate::engine::avsg_engine;
@@ -165,7 +164,6 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
 ) -> avsg_status {
     let count = |(_, _, reader): &(_, _, StatsReader)| {
         let all = reader.stats();
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(avsg_engine_stats {
             size: 0,
             plans: all.plans,
@@ -177,11 +175,11 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
             evictions: all.evictions,
             transferred_bytes: all.transferred_bytes,
             appended_bytes: all.appended_bytes,
-            plan_ns: nanoseconds(all.plan_time),
-            transfer_ns: nanoseconds(all.transfer_time),
-            step_ns: nanoseconds(all.step_time),
-            append_ns: nanoseconds(all.append_time),
-            read_wait_ns: nanoseconds(all.read_wait),
+            plan_ns: all.plan_ns,
+            transfer_ns: all.transfer_ns,
+            step_ns: all.step_ns,
+            append_ns: all.append_ns,
+            read_wait_ns: all.read_wait_ns,
         })
     };
     contract!(give_struct(stats, || handle::fixed::<Engine, _>(engine, count)))

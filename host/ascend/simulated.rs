@@ -15,7 +15,7 @@ use crate::{Error, Result, invalid};
 
 /// Returns the simulator's functions in this process.
 pub fn source() -> Source {
-    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
+    // SAFETY: the simulator's functions have the signatures of the list, which both crates share.
     unsafe { Source::process("the simulated Ascend runtime", avsg_sim::resolve) }
 }
 

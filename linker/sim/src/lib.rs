@@ -35,10 +35,11 @@ pub mod shim;
 mod stream;
 mod task;
 
-/// The types and constants of the runtime: the bindings that the host uses.
-#[expect(missing_docs, reason = "generated from acl.h, which has the comments")]
+#[path = "../../../host/ascend/acl/functions.rs"]
+mod functions;
+/// The types and constants of the runtime, as the host has them.
+#[expect(missing_docs, reason = "the vendor's pages describe them")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
-#[rustfmt::skip]
 #[path = "../../../host/ascend/acl/sys.rs"]
 pub mod sys;
 

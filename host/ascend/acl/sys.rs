@@ -1,5 +1,5 @@
-//! The types and the values of the Ascend Computing Language runtime that this library or the simulator uses, typed
-//! from the runtime's public documentation, CANN 8.1 to 9.1. `functions.rs` has the functions.
+//! The types and the values of the Ascend Computing Language runtime that this library uses, typed from the
+//! runtime's public documentation, CANN 8.1 to 9.1. `functions.rs` has the functions.
 //!
 //! C enumerations are the 32-bit integers that they are on x86-64 and aarch64. Handles are pointers that are never
 //! followed here.
@@ -17,49 +17,31 @@ pub type aclmdlRI = *mut c_void;
 
 // Codes.
 pub const ACL_SUCCESS: c_int = 0;
-pub const ACL_ERROR_INVALID_PARAM: c_int = 100_000;
 pub const ACL_ERROR_REPEAT_INITIALIZE: c_int = 100_002;
 pub const ACL_ERROR_LINK_STUB: c_int = 100_039;
-pub const ACL_ERROR_RT_PARAM_INVALID: c_int = 107_000;
 pub const ACL_ERROR_RT_INVALID_DEVICEID: c_int = 107_001;
 pub const ACL_ERROR_RT_CONTEXT_NULL: c_int = 107_002;
 pub const ACL_ERROR_RT_STREAM_CONTEXT: c_int = 107_003;
-pub const ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: c_int = 107_006;
-pub const ACL_ERROR_RT_STREAM_NOT_CAPTURED: c_int = 107_024;
-pub const ACL_ERROR_RT_STREAM_CAPTURED: c_int = 107_025;
 pub const ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT: c_int = 107_030;
-pub const ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD: c_int = 107_038;
 pub const ACL_ERROR_RT_FEATURE_NOT_SUPPORT: c_int = 207_000;
 pub const ACL_ERROR_RT_MEMORY_ALLOCATION: c_int = 207_001;
-pub const ACL_ERROR_RT_VECTOR_CORE_TIMEOUT: c_int = 507_034;
-pub const ACL_ERROR_RT_VECTOR_CORE_EXCEPTION: c_int = 507_035;
 pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: c_int = 507_046;
-pub const ACL_ERROR_RT_DRV_INTERNAL_ERROR: c_int = 507_899;
-pub const ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED: c_int = 507_910;
-pub const ACL_ERROR_RT_HOST_MEMORY_NOT_REGISTERED: c_int = 507_911;
 
 // Values of arguments.
 pub const ACL_MEM_MALLOC_HUGE_FIRST: c_int = 0;
-pub const ACL_MEMCPY_HOST_TO_HOST: c_int = 0;
 pub const ACL_MEMCPY_HOST_TO_DEVICE: c_int = 1;
 pub const ACL_MEMCPY_DEVICE_TO_HOST: c_int = 2;
 pub const ACL_MEMCPY_DEVICE_TO_DEVICE: c_int = 3;
 pub const ACL_HBM_MEM: c_int = 1;
 pub const ACL_EVENT_TIME_LINE: c_int = 8;
 pub const ACL_HOST_REGISTER_MAPPED: c_int = 0;
-pub const ACL_DEVICE_INFO_AI_CORE_NUM: c_int = 0;
 pub const ACL_DEVICE_INFO_VECTOR_CORE_NUM: c_int = 1;
 pub const ACL_RT_DEV_RES_VECTOR_CORE: c_int = 1;
 pub const ACL_RT_BINARY_LOAD_OPT_MAGIC: c_int = 2;
 pub const ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE: u32 = 0x4141_5246;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE: c_int = 1;
-pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT: c_int = 7;
-pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US: c_int = 8;
-pub const ACL_MODEL_RI_CAPTURE_MODE_GLOBAL: c_int = 0;
 pub const ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL: c_int = 1;
-pub const ACL_MODEL_RI_CAPTURE_MODE_RELAXED: c_int = 2;
 pub const ACL_MODEL_RI_CAPTURE_STATUS_NONE: c_int = 0;
-pub const ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE: c_int = 1;
 
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

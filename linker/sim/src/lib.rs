@@ -24,6 +24,8 @@ mod compile;
 pub mod compiler;
 mod entry;
 mod fault;
+#[path = "../../../host/ascend/acl/functions.rs"]
+mod functions;
 mod kernel;
 mod launch;
 mod machine;
@@ -33,18 +35,13 @@ mod schedule;
 mod session;
 pub mod shim;
 mod stream;
-mod task;
-
-#[path = "../../../host/ascend/acl/functions.rs"]
-mod functions;
-/// The types and constants of the runtime, as the host has them.
 #[expect(missing_docs, reason = "the vendor's pages describe them")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
-#[path = "../../../host/ascend/acl/sys.rs"]
 pub mod sys;
+mod task;
 
 pub use binary::compile_ahead;
-pub use cache::cache_folder;
+pub use compile::store;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
 pub use fault::LaunchFault;

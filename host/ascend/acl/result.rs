@@ -3,10 +3,18 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::Acl;
 use super::functions::for_each_function;
 use super::sys::*;
 use crate::{Error, Result, invalid};
+
+/// The ACL runtime: its functions and the library that contains them.
+pub struct Acl {
+    pub(super) functions: Functions,
+    pub(super) name: String,
+    /// Keeps the functions' code mapped. The library is never closed, because the runtime starts
+    /// threads that run until the process ends.
+    pub(super) library: Option<std::mem::ManuallyDrop<libloading::Library>>,
+}
 
 /// Whether every engine needs a function of the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,3 +150,11 @@ pub(super) fn remedy(code: c_int) -> &'static str {
         _ => "see the runtime's log (ASCEND_SLOG_PRINT_TO_STDOUT=1)",
     }
 }
+
+// These are the sizes that a C compiler gives the structs of the public headers on 64-bit machines.
+const _: () = assert!(
+    size_of::<aclrtLaunchKernelAttr>() == 20
+        && size_of::<aclrtLaunchKernelCfg>() == 16
+        && size_of::<aclrtBinaryLoadOption>() == 20
+        && size_of::<aclrtBinaryLoadOptions>() == 16
+);

@@ -153,12 +153,13 @@ impl Emitted {
             ran = Some(launch.input(&rule).run(&self.kernels.kernels));
         });
         let peak = ran.expect("it ran").map_err(|failure| format!("{failure:?}"))?;
-        let arrays =
-            |request: &OneRequest| [&request.outputs[..], &[request.state.clone()]].concat();
-        for (n, (got, want)) in arrays(&got).iter().zip(arrays(want)).enumerate() {
-            let differs = got.iter().zip(&want).position(|(got, want)| got != want);
+        let names =
+            ["slots", "counts", "positions", "ids", "miss slots", "rows", "summary", "table"];
+        let [got, want] = [&got, want].map(|r| r.outputs.iter().chain([&r.state]));
+        for (name, (got, want)) in names.iter().zip(got.zip(want)) {
+            let differs = got.iter().zip(want).position(|(got, want)| got != want);
             if let Some(at) = differs {
-                return Err(format!("word {at} of array {n} is {}, not {}", got[at], want[at]));
+                return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
             }
         }
         let (fits, planned) = (peak <= self.text.ub_bytes, self.text.ub_bytes);

@@ -122,13 +122,12 @@ impl OneRequest {
     /// Runs one step.
     pub fn step(&mut self, step: &Step) -> Outcome {
         match self.order {
-            Order::VectorCore if VectorCore::serves(&self.p) => {
+            Order::VectorCore => {
                 let way = Way { shared: self.shared, deferred: true };
                 self.run_on_device(step, |one| Emu::<2>.run(OnDevice(one, way)));
                 self.refresh_last(step);
             }
             Order::Cpu(run) => self.run(step, true, run),
-            Order::VectorCore => self.run(step, true, |stage_one| Emu.stage_one(stage_one)),
         }
         self.learn();
         self.outcome(step)
@@ -234,9 +233,10 @@ impl OneRequest {
         }
     }
 
-    /// Refreshes the hits of the last token, which [`VectorCore`] deferred.
+    /// Refreshes the hits of the last token, if [`VectorCore`] deferred that.
     pub fn refresh_last(&mut self, step: &Step) {
-        let Some(last) = step.tokens.len().checked_sub(1) else { return };
+        let last = step.tokens.len().checked_sub(1);
+        let Some(last) = last.filter(|_| VectorCore::serves(&self.p)) else { return };
         let slots = &self.outputs[0][GUARD + self.p.k as usize * last..][..step.k()];
         let mut state = split_state::<Emu<1>>(&self.p, &mut self.state);
         let life = state.life.slots_mut();
@@ -254,16 +254,21 @@ pub struct Way {
     pub deferred: bool,
 }
 
-/// A step by [`VectorCore`], whose arrays begin after their guards.
-struct OnDevice<'a>(StageOne<'a>, Way);
+/// A step by the schedule that is recorded for a device, whose arrays begin after their guards.
+pub struct OnDevice<'a>(pub StageOne<'a>, pub Way);
 
 impl Kernel for OnDevice<'_> {
     type Out = ();
     #[inline(always)]
     fn run<C: Cpu>(self, m: C) {
         let (p, (mut state, work, mut request)) = (self.0.params, arrays(self.0, self.1));
-        let mut work = split_work(VectorCore, p, work);
-        stage_one(m, VectorCore, p, &mut state, &mut work, &mut request);
+        if VectorCore::serves(p) {
+            let mut work = split_work(VectorCore, p, work);
+            stage_one(m, VectorCore, p, &mut state, &mut work, &mut request);
+        } else {
+            let mut work = split_work(Sequential, p, work);
+            stage_one(m, Sequential, p, &mut state, &mut work, &mut request);
+        }
     }
 }
 

@@ -2,15 +2,13 @@
 //! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
 use super::decoding::Decoding;
-use super::one_request::{GUARD, OneRequest, SUMMARY_GUARD, Step, UNTOUCHED, Way, arrays};
+use super::one_request::{GUARD, OnDevice, OneRequest, SUMMARY_GUARD, Step, UNTOUCHED, Way};
 use super::{Compiled, Mode, ShimLaunch, compile_all, tier};
 use avsg_device::machine::emu::Emu;
-use avsg_device::one_request::{StageOne, split_work};
+use avsg_device::one_request::StageOne;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use avsg_device::request::summary;
 use avsg_device::rules::rules;
-use avsg_device::sequential::Sequential;
-use avsg_device::vector_core::VectorCore;
 use avsg_linker::ascend::camel;
 use avsg_linker::ascend::kernels::{Abi, kernels};
 use avsg_linker::ascend::{StageOneText, stage_one};
@@ -24,18 +22,7 @@ const ENTRY: &str = include_str!("one_request.cpp.in");
 /// What a kernel does on a CPU with the arrays of a step.
 pub type Native = fn(StageOne<'_>, Way);
 
-/// Runs Stage One by the schedule that is recorded.
-pub fn stage_one_on_cpu(one: StageOne<'_>, way: Way) {
-    let (m, p) = (Emu::<16>, one.params);
-    let (mut s, work, mut r) = arrays(one, way);
-    if VectorCore::serves(p) {
-        let mut work = split_work(VectorCore, p, work);
-        avsg_device::stage_one::stage_one(m, VectorCore, p, &mut s, &mut work, &mut r);
-    } else {
-        let mut work = split_work(Sequential, p, work);
-        avsg_device::stage_one::stage_one(m, Sequential, p, &mut s, &mut work, &mut r);
-    }
-}
+pub const STAGE_ONE: Native = |one, way| Emu::<16>.run(OnDevice(one, way));
 
 /// A step, and the request before and after it.
 pub struct Traced {
@@ -124,7 +111,7 @@ impl Emitted {
             // The kernel writes the whole summary of a request, a CPU only some of its words.
             let summary = &mut want.outputs[6][SUMMARY_GUARD..][..summary::WORDS];
             summary.iter_mut().filter(|word| **word == UNTOUCHED).for_each(|word| *word = 0);
-            if way.deferred && VectorCore::serves(&self.p) {
+            if way.deferred {
                 request.refresh_last(&step);
             }
             request.learn();
@@ -232,7 +219,7 @@ fn every_kind_of_geometry_matches_the_cpu() {
         let tape = record_stage_one(&p).unwrap();
         check(&tape).unwrap_or_else(|e| panic!("{e}"));
         assert!(p.k != 512 || text.ops.contains("MAP_TILE = 4096;"), "{}", text.ops);
-        (p, stage_one_on_cpu as Native, tape, text)
+        (p, STAGE_ONE, tape, text)
     };
     let texts = [small, full, extreme].concat().into_iter().map(text).collect();
     let Some(all) = emit_all(texts, |text| text) else { return };

@@ -1,7 +1,7 @@
 //! Every barrier and every flag of Stage One is needed: without any single one, some step breaks a rule of
 //! the shim or gives other bits.
 
-use super::emitted_stage_one::{Emitted, Native, emit_all, random_steps, stage_one_on_cpu};
+use super::emitted_stage_one::{Emitted, Native, STAGE_ONE, emit_all, random_steps};
 use super::one_request::{Step, Way};
 use super::{Mode, SYNC_CALLS, mutants, tier};
 use avsg_device::params::{Lifetime, Params};
@@ -88,12 +88,7 @@ fn texts() -> [(Params, Native, Tape, StageOneText); 2] {
     let token = Params { lifetime: constant, spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
     [tokens, token].map(|p| {
         let text = (1..).find_map(|n| stage_one_within(&p, 1024 * n).ok());
-        (
-            p,
-            stage_one_on_cpu as Native,
-            record_stage_one(&p).unwrap(),
-            text.expect("some size fits"),
-        )
+        (p, STAGE_ONE, record_stage_one(&p).unwrap(), text.expect("some size fits"))
     })
 }
 

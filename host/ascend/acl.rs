@@ -33,21 +33,11 @@ pub use kernel::{Args, Binary};
 pub use memory::{DeviceMemory, MemorySource, PinnedMemory};
 pub use owned::Owned;
 pub use registration::Registration;
-pub use result::{FUNCTIONS, Need};
+pub use result::{Acl, FUNCTIONS, Need};
 pub use source::{Resolve, Source};
 pub use stream::{Graph, Stream};
 
 use crate::{Error, Result};
-use result::Functions;
-
-/// The ACL runtime: its functions and the library that contains them.
-pub struct Acl {
-    functions: Functions,
-    name: String,
-    /// Keeps the functions' code mapped. The library is never closed, because the runtime starts
-    /// threads that run until the process ends.
-    library: Option<std::mem::ManuallyDrop<libloading::Library>>,
-}
 
 impl Acl {
     /// Finds the runtime and initialises it (`aclInit`). It is no error if the process has

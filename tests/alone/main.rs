@@ -1,4 +1,4 @@
-//! Tests that need their process for themselves: they count its allocations and threads, fork it, replace its panic hook, or use
+//! Tests that need their process for themselves: they count its allocations and threads, fork it, or use
 //! the simulated machine without a session. [`avsg_testkit::alone::turn`] lets one run at a time.
 
 mod fork;

@@ -1,7 +1,7 @@
 //! The Ascend Computing Language (ACL), found at run time.
 //!
-//! There are three layers: [`sys`] has the runtime's types and values, and `functions` the list of its
-//! functions; `result` makes a checked form of each function from the list, a method of [`Acl`] with the same
+//! There are three layers: [`sys`] has the runtime's types and values, generated from `acl.h`, and `functions` the
+//! list of its functions; `result` makes a checked form of each function from the list, a method of [`Acl`] with the same
 //! name; the other types of this module own handles of the runtime and release them on drop. Every
 //! method that calls the runtime returns the error of the call, for example of an allocation that is too
 //! large or of work that failed; `# Errors` lists further errors only. Nothing links against the
@@ -22,8 +22,9 @@ mod registration;
 mod result;
 mod source;
 mod stream;
-#[expect(missing_docs, reason = "the vendor's pages describe them")]
+#[expect(missing_docs, reason = "generated; the vendor's pages describe them")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
+#[rustfmt::skip]
 pub mod sys;
 
 use std::fmt;

@@ -153,3 +153,11 @@ pub(super) fn remedy(code: c_int) -> &'static str {
         _ => "see the runtime's log (ASCEND_SLOG_PRINT_TO_STDOUT=1)",
     }
 }
+
+// These are the sizes that a C compiler gives the structs of the public headers on 64-bit machines.
+const _: () = assert!(
+    size_of::<aclrtLaunchKernelAttr>() == 20
+        && size_of::<aclrtLaunchKernelCfg>() == 16
+        && size_of::<aclrtBinaryLoadOption>() == 20
+        && size_of::<aclrtBinaryLoadOptions>() == 16
+);

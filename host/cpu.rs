@@ -10,6 +10,7 @@ pub mod machine;
 mod records_copy;
 mod records_read;
 mod slots_copy;
+mod stages;
 pub mod standalone_table;
 mod threads;
 mod transfer;

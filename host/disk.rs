@@ -20,7 +20,6 @@
 
 mod aligned;
 mod bits;
-mod blocking;
 mod checksum;
 mod commit;
 mod config;
@@ -45,7 +44,7 @@ mod write_queue;
 
 pub(crate) use bits::Bits;
 pub use config::{PoolFile, PoolSessions};
-pub use info::{DiskInfo, DiskStats};
+pub use info::{CountsOf, DiskInfo, DiskStats};
 pub use io::{Completed, Direction, Disk, Operation, Piece, Queue};
 pub use reader::Reader;
 pub use record_layout::{Layout, Shape};

@@ -181,7 +181,8 @@ impl Device for Cpu {
             } else {
                 let (misses, out) = (plan.misses, Outputs::of(plan));
                 let transfer = Transfer { resources, copier, out, misses, layers };
-                background.start(place, Job::Rows(transfer))
+                let nanoseconds = transfer.nanoseconds();
+                background.start(place, Job::Rows(transfer), nanoseconds)
             }
         };
         self.watched(begun)

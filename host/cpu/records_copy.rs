@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use avsg_device::one_request::{ROW, SLOT};
-use avsg_device::stage_two::share_start;
 
 use super::worker_pool::copy_nanoseconds;
 use crate::copy::Copier;
@@ -16,7 +15,7 @@ use crate::{Error, Result};
 /// The transfer of one plan to some layers, without the fresh rows. Threads share it; each copies records of its own.
 #[derive(Clone)]
 pub(super) struct RecordsCopy<'a> {
-    pub resources: &'a Resources,
+    resources: &'a Resources,
     pub store: &'a Store,
     copier: Copier,
     pub indexer: usize,
@@ -29,9 +28,12 @@ pub(super) struct RecordsCopy<'a> {
     pub records: &'a MissRecords,
     layers: &'a [usize],
     pub record_bytes: usize,
-    /// The memory for records of which `first` is the first.
+    /// The memory for so many records, of which `first` is the first.
     pub bounce: Address<u8>,
+    pub room: usize,
     pub first: usize,
+    /// Whether the plan holds all records when the transfer has ended.
+    pub kept: bool,
 }
 
 impl<'a> RecordsCopy<'a> {
@@ -62,14 +64,15 @@ impl<'a> RecordsCopy<'a> {
             layers,
             record_bytes: store.layout().record_bytes(indexer),
             bounce: Address(core::ptr::null_mut()),
+            room: 0,
             first: 0,
+            kept: false,
         })
     }
 
-    /// Returns the records of which a core copies the rows.
-    pub fn share(&self, core: usize) -> Range<usize> {
-        let (count, cores) = (self.records.count(), self.resources.config.cores);
-        share_start(count, core, cores)..share_start(count, core + 1, cores)
+    /// Returns the number of cores.
+    pub fn cores(&self) -> usize {
+        self.resources.config.cores
     }
 
     /// Returns the nanoseconds in which one core copies all records.

@@ -32,16 +32,19 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
 
-/// Returns the records' bytes of the indexers with one layer, or of those with several.
-fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> + Clone {
-    let of_kind = move |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
-    (0..layout.indexers()).filter(of_kind).map(|indexer| layout.record_bytes(indexer))
+/// Returns the bytes of the longest record of the indexers with one layer, or of those with several; 0 without any.
+fn longest_record(layout: &Layout, several: bool) -> usize {
+    let of_kind = |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
+    let of_kind = (0..layout.indexers()).filter(of_kind);
+    of_kind.map(|indexer| layout.record_bytes(indexer)).max().unwrap_or(0)
 }
 
 /// Returns the bytes of the bounce buffer of each transfer over a pool with this layout; 0 if it needs none.
 pub(super) fn transfer_bytes(layout: Option<&Layout>) -> usize {
-    let record = layout.and_then(|layout| record_bytes(layout, false).max());
-    whole_pages(record.map_or(0, |record| SHARED_BYTES.max(record)))
+    match layout.map_or(0, |layout| longest_record(layout, false)) {
+        0 => 0,
+        record => whole_pages(SHARED_BYTES.max(record)),
+    }
 }
 
 fn whole_pages(bytes: usize) -> usize {
@@ -51,7 +54,7 @@ fn whole_pages(bytes: usize) -> usize {
 /// Returns the bytes of the bounce buffer of a plan whose miss lists have `places` places; 0 if no layers
 /// share records.
 fn kept_bytes(layout: &Layout, places: usize) -> usize {
-    let record = record_bytes(layout, true).max().unwrap_or(0);
+    let record = longest_record(layout, true);
     whole_pages(record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record)))
 }
 
@@ -153,9 +156,9 @@ impl RecordsReader {
         // What the plan holds counts again once everything that was written since was read.
         (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamp());
         (self.listed, self.failed, self.doing) = (0..0, OnceLock::new(), Doing::Nothing);
-        let mut copy = RecordsCopy::new(resources, copier, plan, layers)?;
+        let (mut copy, memory) = self.copy((resources, copier), plan, layers)?;
         // SAFETY: what the copy refers to is kept (`# Safety`).
-        unsafe { self.advance(background, &mut copy) }
+        unsafe { self.advance(background, &mut copy, &memory) }
     }
 
     /// Returns whether nothing is to be waited for that was started.
@@ -175,8 +178,8 @@ impl RecordsReader {
         plan: &mut Plan,
         layers: &[usize],
     ) -> Result<()> {
-        let kept = RecordsCopy::new(resources, copier, plan, layers)
-            .and_then(|mut copy| self.complete(background, &mut copy));
+        let copy = self.copy((resources, copier), plan, layers);
+        let kept = copy.and_then(|(copy, memory)| self.complete(background, copy, &memory));
         self.doing = Doing::Nothing;
         plan.keep_records(matches!(kept, Ok(true)).then_some(self.stamp));
         // After an error the call is repeated, and finds them again.
@@ -209,20 +212,22 @@ impl RecordsReader {
         Ok(())
     }
 
-    /// Returns whether the plan holds all records of the transfer when it has ended.
-    fn keeps(&self, copy: &RecordsCopy<'_>, memory: &Unforked) -> bool {
-        let shared = copy.store.layout().group_layers(copy.indexer) > 1;
-        shared && copy.records.count() <= memory.len() / copy.record_bytes
-    }
-
-    /// Gives a transfer the memory of its records.
-    fn put(&self, copy: &mut RecordsCopy<'_>) -> Result<Arc<Unforked>> {
+    /// Returns the transfer of a plan, and the memory of its records.
+    fn copy<'a>(
+        &self,
+        (resources, copier): (&'a Resources, Copier),
+        plan: &'a Plan,
+        layers: &'a [usize],
+    ) -> Result<(RecordsCopy<'a>, Arc<Unforked>)> {
+        let mut copy = RecordsCopy::new(resources, copier, plan, layers)?;
         let shared = copy.store.layout().group_layers(copy.indexer) > 1;
         let bounce = if shared { &copy.records.bounce } else { &self.bounce };
         let memory = bounce.clone().ok_or_else(Error::broken_device)?;
         copy.bounce = Address(memory.ptr());
-        copy.first = if self.keeps(copy, &memory) { 0 } else { self.listed.start };
-        Ok(memory)
+        copy.room = memory.len() / copy.record_bytes;
+        copy.kept = shared && copy.records.count() <= copy.room;
+        copy.first = if copy.kept { 0 } else { self.listed.start };
+        Ok((copy, memory))
     }
 
     /// Starts what comes next.
@@ -233,29 +238,18 @@ impl RecordsReader {
         &mut self,
         background: &mut Background,
         copy: &mut RecordsCopy<'_>,
+        memory: &Arc<Unforked>,
     ) -> Result<()> {
         let (count, start, before) = (copy.records.count(), self.listed.end, self.doing);
-        self.listed = start..start;
-        let memory = self.put(copy)?;
-        self.doing = Doing::Nothing;
-        let most = match (self.keeps(copy, &memory), self.reader.io_uring()) {
-            (true, false) => count,
-            _ => MAX_LIST.min(memory.len() / copy.record_bytes),
-        };
+        (self.listed, self.doing) = (start..start, Doing::Nothing);
+        copy.first = if copy.kept { 0 } else { start };
+        let most = MAX_LIST.min(copy.room);
         if !self.reader.io_uring() {
-            self.listed.end = count.min(start + most);
-            let (records, held, failed) = (self.listed.clone(), self.held, &self.failed);
-            if !records.is_empty() {
-                self.doing = Doing::Job;
-                let (job, start) =
-                    (Job::Reads { copy: copy.clone(), records, held, failed }, Instant::now());
-                // SAFETY: what the copy refers to is kept (`# Safety`), and the drop of the engine ends the job
-                // before that of this value.
-                let started = unsafe { background.start(self.place, job) };
-                self.wait += start.elapsed();
-                return started;
-            }
-            return Ok(());
+            self.listed.end = if copy.kept { count } else { count.min(start + most) };
+            let records = self.listed.clone();
+            let each = (records.len(), self.held, u64::MAX);
+            // SAFETY: as for this function.
+            return unsafe { self.start_job(background, copy, records, each) };
         }
         let mut listed = 0;
         while self.listed.end < count && listed < most {
@@ -271,28 +265,60 @@ impl RecordsReader {
         }
         if listed > 0 {
             self.reader.start()?;
-            (self.doing, self.target) = (Doing::Reads, Some(memory));
+            (self.doing, self.target) = (Doing::Reads, Some(Arc::clone(memory)));
         } else if self.held.is_some() && before != Doing::Job {
-            self.doing = Doing::Job;
-            // SAFETY: what the copy refers to is kept (`# Safety`).
-            return unsafe { background.start(self.place, Job::Held(copy.clone())) };
+            // None was written since it was read.
+            let shares = (copy.cores(), Some(u64::MAX), copy.nanoseconds());
+            // SAFETY: as for this function.
+            return unsafe { self.start_job(background, copy, 0..count, shares) };
         }
         Ok(())
+    }
+
+    /// Lets workers read and copy records, if there are any: in so many pieces, those that were written since a stamp
+    /// or all, in so many nanoseconds of one worker.
+    ///
+    /// # Safety
+    /// As for [`Background::start`].
+    unsafe fn start_job(
+        &mut self,
+        background: &mut Background,
+        copy: &RecordsCopy<'_>,
+        records: Range<usize>,
+        (pieces, held, nanoseconds): (usize, Option<u64>, u64),
+    ) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.doing = Doing::Job;
+        let (copy, failed, start) = (copy.clone(), &self.failed, Instant::now());
+        let job = Job::Records { copy, records, pieces, held, failed };
+        // SAFETY: what the copy refers to is kept (`# Safety`), and the drop of the engine ends the job before that of
+        // this value.
+        let started = unsafe { background.start(self.place, job, nanoseconds) };
+        self.job_waited(start);
+        started
+    }
+
+    /// Counts the time of a job that reads. Threads that wait and copy at once are not told apart.
+    fn job_waited(&mut self, start: Instant) {
+        if !self.reader.io_uring() {
+            self.wait += start.elapsed();
+        }
     }
 
     /// Copies the records to the layers as they arrive. Returns whether the plan holds them afterwards.
     fn complete(
         &mut self,
         background: &mut Background,
-        copy: &mut RecordsCopy<'_>,
+        mut copy: RecordsCopy<'_>,
+        memory: &Arc<Unforked>,
     ) -> Result<bool> {
-        let memory = self.put(copy)?;
         while self.doing != Doing::Nothing {
             let (start, mut copying) = (Instant::now(), Duration::ZERO);
             if self.doing == Doing::Job {
                 let ended = background.finish(self.place);
-                // Threads that wait and copy at once are not told apart.
-                self.wait += if self.reader.io_uring() { copying } else { start.elapsed() };
+                self.job_waited(start);
                 ended?;
                 self.failed.take().map_or(Ok(()), Err)?;
             } else {
@@ -314,9 +340,9 @@ impl RecordsReader {
             }
             // SAFETY: this function ends what it starts, or the drop of the engine does after a panic, before
             // anything that the copy refers to is gone.
-            unsafe { self.advance(background, copy)? };
+            unsafe { self.advance(background, &mut copy, memory)? };
         }
-        Ok(self.keeps(copy, &memory))
+        Ok(copy.kept)
     }
 }
 

@@ -13,9 +13,11 @@ impl Store {
     /// If there is no such session, or it is damaged in both copies.
     pub fn session(&self, session: usize) -> Result<Session> {
         let table = self.table(session)?;
-        table.session(&self.records, session)?.ok_or_else(
-            || invalid!("session" is session, but "it is damaged in the file"; "commit it anew"),
-        )
+        let Some(Session { length, blocks, bytes }) = table.get(session) else {
+            return Err(invalid!("session" is session, but "it is damaged in the file";
+                "commit it anew"));
+        };
+        Session::new(*length, blocks, bytes)
     }
 
     /// Makes all rows and data of tokens durable, and then what a session has: `length` tokens, of which token t is
@@ -33,9 +35,10 @@ impl Store {
         bytes: &[u8],
     ) -> Result<()> {
         let mut table = self.table(session)?;
-        let adds = table.check(&self.records, session, length, blocks, bytes)?;
+        let next = Session::new(length, blocks, bytes)?;
+        let adds = table.check(&self.records, session, &next)?;
         self.flush()?;
-        table.commit(&self.records, &self.kept, session, (length, blocks, bytes), adds)
+        table.commit(&self.records, &self.kept, (session, next), adds)
     }
 
     /// Checks that no session keeps a row.

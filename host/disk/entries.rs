@@ -15,8 +15,9 @@ const WHAT: &str = "queue of writes";
 pub(super) const NONE: u32 = u32::MAX;
 
 /// What happens to the record of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum EntryState {
+    #[default]
     Free,
     /// Its memory may change.
     Filling,
@@ -28,7 +29,7 @@ pub(super) enum EntryState {
 }
 
 /// A record in the queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct QueueEntry {
     pub state: EntryState,
     /// Whether the entry is on the list of those that are written next.
@@ -70,24 +71,13 @@ impl QueueEntries {
         let layout = &records.layout;
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let words = layout.max_group_layers().div_ceil(64);
-        let none = QueueEntry {
-            state: EntryState::Free,
-            listed: false,
-            alone: false,
-            indexer: 0,
-            row: 0,
-            rows: 0,
-            before: NONE,
-            next: NONE,
-            range: 0..0,
-        };
         let mut free = reserve::with_capacity(WHAT, count)?;
         free.extend((0..count as u32).rev());
         Ok(Self {
             records: Arc::clone(records),
             memory: Mapping::anonymous(WHAT, stride * (count + spare))?,
             stride,
-            all: reserve::filled(WHAT, count, none)?,
+            all: reserve::filled(WHAT, count, QueueEntry::default())?,
             heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,
             arrived: reserve::filled(WHAT, count * words, 0)?,
             words,
@@ -146,14 +136,10 @@ impl QueueEntries {
         let head = self.hash(record);
         self.all[at] = QueueEntry {
             state: EntryState::Filling,
-            listed: false,
-            alone: false,
             indexer: indexer as u32,
             row,
-            rows: 0,
-            before: NONE,
             next: std::mem::replace(&mut self.heads[head], number),
-            range: 0..0,
+            ..QueueEntry::default()
         };
         self.records.queued.set(record);
         let words = self.words;

@@ -71,7 +71,7 @@ impl Store {
             let offset = layout.record_offset(indexer, start) + span.start as u64;
             let len = (count - 1) * record + span.len();
             self.records.read(offset, &mut memory.bytes_mut()[span.start..][..len])?;
-            self.count_read(len, count);
+            self.records.count_read(len, count);
             for n in all.filter(|&n| !queued[n]) {
                 let (layer, row, at) = of(n);
                 let of_row = &memory.bytes()[n % count * record..][..record];

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::file::MAX_PIECES;
 use super::flight::{Flight, Unmoved};
-use super::info::DiskCounters;
 use super::io::{Direction, Piece};
-use super::store::{DEPTH, Store};
+use super::store::Store;
 use crate::system::address::Address;
 use crate::system::reserve;
 use crate::{Result, ensure};
@@ -35,7 +34,6 @@ struct Wanted {
 pub struct Reader {
     store: Arc<Store>,
     flight: Flight,
-    io_uring: bool,
     wanted: Vec<Wanted>,
     /// The records of each operation, as places in the sorted list.
     spans: Vec<Range<usize>>,
@@ -50,12 +48,9 @@ impl Reader {
     /// If memory is refused. A kernel that refuses io_uring is no error: the reader then reads in the calling
     /// thread, as [`Store::read_record`] does.
     pub fn new(store: &Arc<Store>, most: usize) -> Result<Self> {
-        let records = &store.records;
-        let (queue, io_uring) = Store::operations(records, DEPTH)?;
         Ok(Self {
             store: Arc::clone(store),
-            flight: Flight::new(queue, records.unit, most)?,
-            io_uring,
+            flight: store.records.flight(most)?,
             wanted: reserve::with_capacity(WHAT, most)?,
             spans: reserve::with_capacity(WHAT, most)?,
             in_file: 0,
@@ -65,7 +60,7 @@ impl Reader {
     /// Returns whether reads use io_uring. Without it a caller with several threads does better with
     /// [`Store::read_record`] in each of them.
     pub fn io_uring(&self) -> bool {
-        self.io_uring
+        self.flight.has_queue()
     }
 
     /// Returns the store.
@@ -127,7 +122,9 @@ impl Reader {
     pub(crate) fn is_done(&mut self) -> Result<bool> {
         let (records, flight) = (&self.store.records, &mut self.flight);
         records.birth.check("pool")?;
-        flight.pump().map_err(|error| records.stopped(error, flight.under_way()))
+        let pumped = flight.pump(Duration::ZERO);
+        pumped.map_err(|error| records.stopped(error, flight.under_way()))?;
+        Ok(flight.has_ended())
     }
 
     /// Waits for the reads of the list, and empties it. It calls `done` with the number of each record that is
@@ -182,9 +179,10 @@ impl Reader {
         let mut start = 0;
         while start < wanted.len() {
             let end = start + neighbours(&wanted[start..]);
-            let pieces = flight.pieces[start..end].iter_mut().zip(&wanted[start..end]);
-            pieces
-                .for_each(|(piece, wanted)| *piece = Piece { at: wanted.to.0, len: wanted.bytes });
+            let pieces = &mut flight.operations.pieces[start..end];
+            for (piece, wanted) in pieces.iter_mut().zip(&wanted[start..end]) {
+                *piece = Piece { at: wanted.to.0, len: wanted.bytes };
+            }
             // SAFETY: each piece is the memory of a record, which no other code uses until `done` was called
             // for it or nothing is under way (`push`). The spans are numbered, and none has the pieces of
             // another.
@@ -196,7 +194,7 @@ impl Reader {
             start = end;
         }
         // An error of the queue comes again when the reads are awaited.
-        let _ = flight.pump();
+        let _ = flight.pump(Duration::ZERO);
         Ok(())
     }
 
@@ -205,21 +203,17 @@ impl Reader {
         let records = &store.records;
         records.birth.check("pool")?;
         wanted[*in_file..].iter().for_each(|wanted| done(wanted.number));
-        let DiskCounters { reads, read_bytes, records_read, .. } = &records.counters;
         let mut failure: Option<Unmoved> = None;
-        while let Some((id, result)) = flight.next(records.timeout).map_err(|error| {
+        while let Some((id, result)) = flight.next(records.file.timeout).map_err(|error| {
             flight.abandon();
             records.stopped(error, flight.under_way())
         })? {
             let span = &wanted[spans[id as usize].clone()];
-            DiskCounters::add(reads, 1);
-            match result {
-                Ok(()) => {
-                    DiskCounters::add(read_bytes, span.iter().map(|wanted| wanted.bytes).sum());
-                    DiskCounters::add(records_read, span.len());
-                    span.iter().for_each(|wanted| done(wanted.number));
-                }
-                Err(new) => drop(failure.get_or_insert(new)),
+            let moved = if result.is_ok() { span } else { &[] };
+            records.count_read(moved.iter().map(|wanted| wanted.bytes).sum(), moved.len());
+            moved.iter().for_each(|wanted| done(wanted.number));
+            if let Err(new) = result {
+                failure.get_or_insert(new);
             }
         }
         failure.map_or(Ok(()), |failure| Err(records.failed(&failure)))

@@ -2,16 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use spin::{Mutex, MutexGuard};
 
-use super::blocking::Blocking;
-use super::info::{DiskCounters, DiskInfo, DiskStats};
-use super::io::{Direction, Disk, Queue};
+use super::info::{DiskInfo, DiskStats};
+use super::io::{Direction, Disk};
 use super::record_layout::Layout;
 use super::records::Records;
 use super::session::{Kept, SessionTable};
@@ -19,9 +17,6 @@ use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
 use crate::rows::{Row, RowFormat};
 use crate::{Result, ensure};
-
-/// The most operations of a ring that are under way at once.
-pub(super) const DEPTH: u32 = 256;
 
 /// The most rows that are put into the queue of writes before readers get a turn.
 const LOCKED_ROWS: usize = 1024;
@@ -40,9 +35,8 @@ pub struct Store {
     pub(super) sessions: std::sync::Mutex<SessionTable>,
     /// The rows that sessions keep.
     pub(super) kept: Kept,
-    /// Where the data of tokens begins, and the bytes of each.
+    /// Where the data of tokens begins.
     pub(super) tokens: u64,
-    pub(super) token_bytes: usize,
 }
 
 impl Store {
@@ -74,7 +68,7 @@ impl Store {
 
     /// Returns the longest time without a completed read or write after which a call returns an error.
     pub fn timeout(&self) -> Duration {
-        self.records.timeout
+        self.records.file.timeout
     }
 
     /// Puts whole rows, each of one layer, into the queue of writes and returns. A record is written when the rows
@@ -142,7 +136,7 @@ impl Store {
             return Ok(());
         }
         let (offset, len) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
-        self.count_read(len, 1);
+        self.records.count_read(len, 1);
         // SAFETY: `to` is valid for writes of a record, which is `len` bytes, and no other code uses it
         // (`# Safety`).
         unsafe { self.records.run(Direction::Read, offset, to, len) }
@@ -202,29 +196,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Returns a queue of operations on the file: a ring, or one that works in the calling thread.
-    pub(super) fn operations(records: &Records, depth: u32) -> Result<(Box<dyn Queue>, bool)> {
-        /// The first refusal is told, and each later store is like it.
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        if records.io_uring {
-            match records.disk.queue(depth) {
-                Ok(queue) => return Ok((queue, true)),
-                Err(error) if !TOLD.swap(true, Ordering::Relaxed) => log::warn!(
-                    "the system refuses io_uring ({error}), so rows of pool files are read by preadv"
-                ),
-                Err(_) => {}
-            }
-        }
-        Ok((Box::new(Blocking::new(Arc::clone(&records.disk))?), false))
-    }
-
-    pub(super) fn count_read(&self, bytes: usize, records: usize) {
-        let DiskCounters { reads, read_bytes, records_read, .. } = &self.records.counters;
-        DiskCounters::add(reads, 1);
-        DiskCounters::add(read_bytes, bytes);
-        DiskCounters::add(records_read, records);
-    }
-
     /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait
     /// for the device, which they do for a limited time.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
@@ -237,7 +208,7 @@ impl Store {
             polls += 1;
             match polls {
                 ..POLLS => core::hint::spin_loop(),
-                _ if start.elapsed() > 2 * self.records.timeout => {
+                _ if start.elapsed() > 2 * self.records.file.timeout => {
                     return Err(self.records.stopped(Errno::TIMEDOUT.into(), 1));
                 }
                 _ => thread::sleep(Duration::from_micros(20)),
@@ -249,7 +220,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         // In a forked child the operations and the lock are those of the parent.
-        if self.records.keep && !self.records.birth.is_past() {
+        if self.records.file.keep && !self.records.birth.is_past() {
             self.queue.get_mut().settle();
             // The kernel frees a ring, which refers to the file, some time after it is closed.
             self.records.disk.unlock();

@@ -12,7 +12,7 @@ use super::entries::{EntryState, NONE, QueueEntries};
 use super::file::MAX_PIECES;
 use super::flight::{Ended, Flight, Unmoved};
 use super::info::DiskCounters;
-use super::io::{Direction, Queue};
+use super::io::Direction;
 use super::records::Records;
 use crate::rows::Row;
 use crate::system::reserve;
@@ -31,7 +31,7 @@ const OPERATIONS: usize = 16;
 pub(super) struct WriteQueue {
     records: Arc<Records>,
     pub entries: QueueEntries,
-    flight: Flight,
+    pub flight: Flight,
     /// The entries that are written next, without order.
     list: Vec<u32>,
     /// So many whole records are written together.
@@ -61,14 +61,14 @@ pub(super) fn plan_bytes(record_bytes: usize, layers: usize, queue_bytes: usize)
 }
 
 impl WriteQueue {
-    pub fn new(records: &Arc<Records>, queue: Box<dyn Queue>, queue_bytes: usize) -> Result<Self> {
+    pub fn new(records: &Arc<Records>) -> Result<Self> {
         let layout = &records.layout;
         let record = layout.max_record_bytes();
-        let (count, spare) = capacity(record, layout.max_group_layers(), queue_bytes);
+        let (count, spare) = capacity(record, layout.max_group_layers(), records.file.queue_bytes);
         Ok(Self {
             records: Arc::clone(records),
             entries: QueueEntries::new(records, count, spare)?,
-            flight: Flight::new(queue, records.unit, OPERATIONS * MAX_PIECES)?,
+            flight: records.flight(OPERATIONS * MAX_PIECES)?,
             list: reserve::with_capacity("queue of writes", count)?,
             batch: (OPERATION_BYTES / record).clamp(1, count / 2),
             idle: (0..OPERATIONS).collect(),
@@ -153,7 +153,8 @@ impl WriteQueue {
         }
         self.records.check_len()?;
         if self.broken {
-            let what = format!("{}, which failed at an earlier flush", self.records.path.display());
+            let what =
+                format!("{}, which failed at an earlier flush", self.records.file.path.display());
             let remedy = "drop the pool: the rows of flushes before that are durable, and later ones may be lost";
             return Err(Error::os("fdatasync", what, Errno::IO, remedy));
         }
@@ -166,7 +167,7 @@ impl WriteQueue {
     /// Waits for the writes that are under way.
     pub fn settle(&mut self) {
         self.flight.abandon();
-        self.flight.settle(self.records.timeout);
+        self.flight.settle(self.records.file.timeout);
     }
 
     /// Frees an entry. If no record is whole, all are written as they are.
@@ -218,7 +219,7 @@ impl WriteQueue {
         let entry = &mut self.entries.all[at];
         (entry.state, entry.before) = (EntryState::Reading, NONE);
         let range = entry.range.clone();
-        self.flight.pieces[operation * MAX_PIECES] = self.entries.piece(spare, range);
+        self.flight.operations.pieces[operation * MAX_PIECES] = self.entries.piece(spare, range);
         self.start(operation, Direction::Read, at, at, 1);
         Ok(())
     }
@@ -244,7 +245,8 @@ impl WriteQueue {
             while let Some(&number) = self.list.last() {
                 let at = number as usize;
                 let piece = self.entries.piece(at, self.entries.all[at].range.clone());
-                let of_operation = &mut self.flight.pieces[operation * MAX_PIECES..][..MAX_PIECES];
+                let of_operation =
+                    &mut self.flight.operations.pieces[operation * MAX_PIECES..][..MAX_PIECES];
                 let end = of_operation[..pieces].last_mut();
                 let adjacent = end.filter(|end| end.at.wrapping_add(end.len) == piece.at);
                 let fits = self.entries.offset(at) == start + bytes as u64
@@ -289,7 +291,7 @@ impl WriteQueue {
 
     /// Waits until an operation has ended, unless none is under way, and reports a failure.
     fn wait(&mut self) -> Result<()> {
-        let next = self.flight.next(self.records.timeout);
+        let next = self.flight.next(self.records.file.timeout);
         if let Some(ended) = next.map_err(|error| self.stopped(error))? {
             self.ended(ended);
         }

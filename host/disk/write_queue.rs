@@ -22,6 +22,10 @@ use crate::{Error, Result};
 const MIN_RECORDS: usize = 8;
 /// The most bytes of a queue, unless that is less than [`MIN_RECORDS`].
 pub(super) const MAX_BYTES: usize = 256 << 20;
+/// The records that a queue has room for by default, unless that is less than [`DEFAULT_BYTES`] or more than
+/// [`MAX_BYTES`]: those of a chunk of a prompt, which is written layer by layer.
+const DEFAULT_RECORDS: usize = 1024;
+const DEFAULT_BYTES: usize = 8 << 20;
 /// The most bytes of an operation, and of the whole records that wait for one, unless a record is longer.
 const OPERATION_BYTES: usize = 1 << 20;
 /// The most operations under way, and the most records whose missing rows are read at once.
@@ -47,8 +51,12 @@ pub(super) struct WriteQueue {
     broken: bool,
 }
 
-/// Returns the records that a queue of so many bytes holds, and the spare ones.
+/// Returns the records that a queue of so many bytes holds, 0 for the default, and the spare ones.
 fn capacity(record_bytes: usize, layers: usize, queue_bytes: usize) -> (usize, usize) {
+    let queue_bytes = match queue_bytes {
+        0 => (DEFAULT_RECORDS * record_bytes).clamp(DEFAULT_BYTES, MAX_BYTES),
+        bytes => bytes,
+    };
     // A record of one layer never lacks one.
     ((queue_bytes / record_bytes).max(MIN_RECORDS), if layers > 1 { OPERATIONS } else { 0 })
 }

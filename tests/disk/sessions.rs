@@ -26,7 +26,7 @@ const SESSIONS: PoolSessions =
 const HEADER: u64 = 16384;
 
 fn kept(path: PathBuf, sessions: PoolSessions) -> PoolConfig {
-    let file = PoolFile { keep: true, buffered: true, queue_bytes: 0, ..PoolFile::new(path) };
+    let file = PoolFile { keep: true, buffered: true, queue_bytes: 1, ..PoolFile::new(path) };
     config(LAYERS, ROWS, &[BYTES], PoolFile { sessions, ..file })
 }
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use avsg_device::stage_two::share_start;
 
+use super::copies::Transfer;
 use super::records_copy::RecordsCopy;
 use super::stages::{InProgress, Stage};
-use super::transfer::Transfer;
 use super::worker_pool::WorkerPool;
 use crate::{Error, Result};
 

@@ -1,5 +1,6 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
+use std::mem;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -7,12 +8,10 @@ use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{Lifetime, Params};
 
 use super::background::{Background, Job};
+use super::copies::{Transfer, copy_fresh, copy_slots};
 use super::cores::{Cores, Outputs, worker_words};
-use super::fresh_copy::copy_fresh;
 use super::machine::Machine;
 use super::records_read::{self, RecordsReader};
-use super::slots_copy::SlotsCopy;
-use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool, copy_nanoseconds, expected_misses, match_nanoseconds};
 use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::buffer::{BufferConfig, DeviceBuffer};
@@ -262,14 +261,12 @@ impl Device for Cpu {
     }
 
     fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()> {
-        let copies = SlotsCopy { resources, copier: self.cores.copier, copy };
-        let stage = Stage { pieces: copies.pieces(), run: &|piece, _| copies.run(piece) };
-        let copied = self.workers.launch(copies.nanoseconds(), None, Some(stage));
-        self.watched(copied).map(drop)
+        let copied = copy_slots(&self.workers, resources, self.cores.copier, copy);
+        self.watched(copied)
     }
 
     fn take_read_wait(&mut self) -> Duration {
-        self.readers.iter_mut().map(RecordsReader::take_wait).sum()
+        self.readers.iter_mut().map(|reader| mem::take(&mut reader.wait)).sum()
     }
 
     fn name(&self) -> &'static str {

@@ -95,7 +95,7 @@ pub(super) struct RecordsReader {
     /// The memory of reads that may be under way.
     target: Option<Arc<Unforked>>,
     /// How long transfers have waited for reads, without the copies meanwhile.
-    wait: Duration,
+    pub wait: Duration,
     doing: Doing,
     /// The records that are read, or were last.
     listed: Range<usize>,
@@ -187,11 +187,6 @@ impl RecordsReader {
         kept.map(drop)
     }
 
-    /// Returns how long transfers have waited for reads since the last call of this method.
-    pub fn take_wait(&mut self) -> Duration {
-        mem::take(&mut self.wait)
-    }
-
     /// Waits for reads of a transfer that has failed, which may still write to a bounce buffer.
     pub fn settle(&mut self) -> Result<()> {
         if self.doing != Doing::Nothing || self.target.is_none() {
@@ -264,7 +259,7 @@ impl RecordsReader {
             }
         }
         if listed > 0 {
-            self.reader.start()?;
+            self.reader.start();
             (self.doing, self.target) = (Doing::Reads, Some(Arc::clone(memory)));
         } else if self.held.is_some() && before != Doing::Job {
             // None was written since it was read.

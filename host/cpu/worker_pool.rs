@@ -54,11 +54,12 @@ impl WorkerPool {
     /// If a number is out of range, a CPU is not one of this process or too few are left to pin to,
     /// or the system refuses a thread. No thread is left then.
     pub fn new(config: &WorkerConfig) -> Result<Self> {
-        check_threads(config)?;
-        let helpers = Helpers::start(config)?;
-        let placed = if config.pin { "pinned" } else { "not pinned" };
-        log::debug!("{} worker threads, {placed}", config.threads);
-        Ok(Self::with_kind(config, Kind::Own(helpers)))
+        Self::with_kind(config, || {
+            let helpers = Helpers::start(config)?;
+            let placed = if config.pin { "pinned" } else { "not pinned" };
+            log::debug!("{} worker threads, {placed}", config.threads);
+            Ok(Kind::Own(helpers))
+        })
     }
 
     /// Makes workers of the caller's threads, and starts none. `config.threads` is the number of
@@ -67,16 +68,17 @@ impl WorkerPool {
     /// # Errors
     /// If the number is out of range, or `cpus` or `pin` is set, which concern started threads.
     pub fn on_executor(config: &WorkerConfig, executor: Arc<dyn Executor>) -> Result<Self> {
-        check_threads(config)?;
         ensure!(!config.pin && config.cpus.is_empty(), "cpus or pin" is "set", but
             "the threads of an executor are placed by their owner"; "leave cpus empty and pin off");
-        Ok(Self::with_kind(config, Kind::Callers(executor)))
+        Self::with_kind(config, || Ok(Kind::Callers(executor)))
     }
 
-    fn with_kind(config: &WorkerConfig, kind: Kind) -> Self {
+    fn with_kind(config: &WorkerConfig, kind: impl FnOnce() -> Result<Kind>) -> Result<Self> {
         let WorkerConfig { threads, spin, .. } = *config;
-        let (busy, birth) = (AtomicBool::new(false), Birth::now());
-        Self(Arc::new(Workers { threads, spin, busy, birth, kind }))
+        ensure!((1..=MAX_CORES).contains(&threads), "worker threads" is threads, but
+            "it must be 1..={MAX_CORES}"; "count the caller's thread, too");
+        let (busy, birth, kind) = (AtomicBool::new(false), Birth::now(), kind()?);
+        Ok(Self(Arc::new(Workers { threads, spin, busy, birth, kind })))
     }
 
     /// Returns the number of threads that run a launch, the caller's included.
@@ -175,12 +177,6 @@ impl WorkerPool {
     pub(super) fn is_inherited(&self) -> bool {
         self.0.birth.is_past()
     }
-}
-
-fn check_threads(config: &WorkerConfig) -> Result<()> {
-    ensure!((1..=MAX_CORES).contains(&config.threads), "worker threads" is config.threads, but
-        "it must be 1..={MAX_CORES}"; "count the caller's thread, too");
-    Ok(())
 }
 
 impl fmt::Debug for WorkerPool {

@@ -41,11 +41,6 @@ impl Store {
         table.commit(&self.records, &self.kept, (session, next), adds)
     }
 
-    /// Checks that no session keeps a row.
-    pub(crate) fn check_kept(&self, row: usize) -> Result<()> {
-        self.kept.check(row)
-    }
-
     fn table(&self, session: usize) -> Result<MutexGuard<'_, SessionTable>> {
         self.records.birth.check("pool")?;
         let table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::io::Piece;
 use super::records::Records;
 use crate::Result;
-use crate::system::mapping::Mapping;
 use crate::system::reserve;
+use crate::system::unforked::Unforked;
 
 const WHAT: &str = "queue of writes";
 /// The number of an entry that is none.
@@ -38,8 +38,6 @@ pub(super) struct QueueEntry {
     pub alone: bool,
     pub indexer: u32,
     pub row: usize,
-    /// Rows that have arrived.
-    pub rows: u32,
     /// The entry before it in its operation.
     pub before: u32,
     /// The next entry whose record has the same hash.
@@ -52,7 +50,7 @@ pub(super) struct QueueEntry {
 /// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
 pub(super) struct QueueEntries {
     records: Arc<Records>,
-    pub memory: Mapping,
+    pub memory: Unforked,
     /// Bytes from one record in memory to the next.
     stride: usize,
     pub all: Vec<QueueEntry>,
@@ -71,11 +69,12 @@ impl QueueEntries {
         let layout = &records.layout;
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let words = layout.max_group_layers().div_ceil(64);
+        let bytes = (stride * (count + spare)).next_multiple_of(rustix::param::page_size());
         let mut free = reserve::with_capacity(WHAT, count)?;
         free.extend((0..count as u32).rev());
         Ok(Self {
             records: Arc::clone(records),
-            memory: Mapping::anonymous(WHAT, stride * (count + spare))?,
+            memory: Unforked::zeroed(WHAT, bytes, None)?,
             stride,
             all: reserve::filled(WHAT, count, QueueEntry::default())?,
             heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,
@@ -190,10 +189,7 @@ impl QueueEntries {
     /// Notes that the row at this place has arrived.
     pub fn note(&mut self, at: usize, place: usize) {
         self.all[at].state = EntryState::Filling;
-        if !self.has(at, place) {
-            self.all[at].rows += 1;
-            self.arrived[at * self.words + place / 64] |= 1 << (place % 64);
-        }
+        self.arrived[at * self.words + place / 64] |= 1 << (place % 64);
     }
 
     /// Returns the number of layers of an entry's record.
@@ -203,14 +199,12 @@ impl QueueEntries {
 
     /// Returns whether the rows of all layers are in the entry.
     pub fn is_whole(&self, at: usize) -> bool {
-        self.all[at].rows as usize == self.layers(at)
+        let arrived = &self.arrived[at * self.words..][..self.words];
+        arrived.iter().map(|word| word.count_ones() as usize).sum::<usize>() == self.layers(at)
     }
 
     /// Returns the first place that has arrived, and the one behind the last.
     fn span(&self, at: usize) -> Range<usize> {
-        if self.is_whole(at) {
-            return 0..self.layers(at);
-        }
         let mut places = (0..self.layers(at)).filter(|&place| self.has(at, place));
         let first = places.next().unwrap_or(0);
         first..places.next_back().unwrap_or(first) + 1

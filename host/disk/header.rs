@@ -150,22 +150,20 @@ impl Header {
 
     /// Checks that a file with this header holds the rows of `shape`.
     pub fn check(&self, shape: &Shape) -> Result<()> {
-        let stored = &self.shape;
-        let numbers = [
-            ("layers", shape.layers, stored.layers),
-            ("rows", shape.rows, stored.rows),
-            ("segments", shape.format.as_slice().len(), stored.format.as_slice().len()),
-        ];
-        let parts = shape.format.as_slice().iter().zip(stored.format.as_slice());
-        let parts = parts.map(|(given, stored)| ("segment bytes", given.bytes, stored.bytes));
-        let layers = 0..shape.layers.min(stored.layers);
-        let indexers = layers.map(|layer| {
-            ("indexer of a layer", shape.indexers.of(layer), stored.indexers.of(layer))
-        });
-        for (what, given, stored) in numbers.into_iter().chain(parts).chain(indexers) {
+        for ((what, given), (_, stored)) in numbers(shape).zip(numbers(&self.shape)) {
             ensure!(given == stored, what is given, but "the pool file was made with {stored}";
                 "pass the geometry that the file was made with, or name another file");
         }
         Ok(())
     }
+}
+
+/// Returns the numbers that a file was made with: those that say how many others there are come first.
+fn numbers(shape: &Shape) -> impl Iterator<Item = (&'static str, usize)> + '_ {
+    let Shape { layers, rows, format, indexers } = shape;
+    let segments = format.as_slice();
+    let counts = [("layers", *layers), ("rows", *rows), ("segments", segments.len())];
+    let parts = segments.iter().map(|segment| ("segment bytes", segment.bytes));
+    let indexers = (0..*layers).map(|layer| ("indexer of a layer", indexers.of(layer)));
+    counts.into_iter().chain(parts).chain(indexers)
 }

@@ -27,9 +27,8 @@ impl Store {
         let indexer = |layer: usize| self.layout().indexer_of(layer);
         for group in layers.chunk_by(|&a, &b| indexer(a) == indexer(b)) {
             let bytes = group.len() * rows.len() * self.format.bytes();
-            let (part, rest) = into.split_at_mut(bytes);
+            let part = into.split_off_mut(..bytes).unwrap_or_default();
             self.read_group(group, rows.clone(), part)?;
-            into = rest;
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ impl Records {
             // uses (`# Safety`).
             let result = unsafe { self.disk.run(&rest.operation(&pieces)) };
             if let Some(outcome) = rest.take(result, self.unit(), &mut pieces) {
-                return outcome.map_err(|unmoved| self.failed(&unmoved));
+                return outcome.map_err(|unmoved| self.failed(unmoved));
             }
         }
     }
@@ -161,9 +161,7 @@ impl Records {
     }
 
     /// Returns the error of a read or write that failed.
-    pub fn failed(&self, Unmoved { direction, offset, error }: &Unmoved) -> Error {
-        let source =
-            error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
+    pub fn failed(&self, Unmoved { direction, offset, error }: Unmoved) -> Error {
         let (call, remedy) = match (direction, error.kind()) {
             (Direction::Read, _) => {
                 ("read", "repeat the call, or drop the plan and check the device")
@@ -175,7 +173,7 @@ impl Records {
                 ("write", "repeat the call; the row is kept in memory until it is written")
             }
         };
-        let what = match self.layout.record_at(*offset) {
+        let what = match self.layout.record_at(offset) {
             Some((indexer, row)) => {
                 format!(
                     "{} at byte {offset} of {}",
@@ -185,18 +183,17 @@ impl Records {
             }
             None => format!("byte {offset} of {}", self.file.path.display()),
         };
-        Error::os(call, what, source, remedy)
+        Error::os(call, what, error, remedy)
     }
 
     /// Returns the words for a record.
     fn name(&self, indexer: usize, row: usize) -> String {
-        let (first, count) = (self.layout.layer_at(indexer, 0), self.layout.group_layers(indexer));
-        match count {
-            1 => format!("row {row} of layer {first}"),
-            _ => {
-                let last = self.layout.layer_at(indexer, count - 1);
-                format!("row {row} of layers {first} to {last}")
-            }
+        let of_indexer = |&layer: &usize| self.layout.indexer_of(layer) == indexer;
+        let mut layers = (0..self.layout.layers()).filter(of_indexer);
+        let first = layers.next().unwrap_or(0);
+        match layers.next_back() {
+            None => format!("row {row} of layer {first}"),
+            Some(last) => format!("row {row} of layers {first} to {last}"),
         }
     }
 

@@ -54,7 +54,7 @@ struct Saved {
 }
 
 /// The rows of each block that cannot be written.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     rows: usize,
     /// Rows from the first on, by block.
     of_block: Vec<AtomicU32>,

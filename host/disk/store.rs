@@ -34,7 +34,7 @@ pub struct Store {
     pub(super) stamps: Stamps,
     pub(super) sessions: std::sync::Mutex<SessionTable>,
     /// The rows that sessions keep.
-    pub(super) kept: Kept,
+    pub(crate) kept: Kept,
     /// Where the data of tokens begins.
     pub(super) tokens: u64,
 }
@@ -200,20 +200,18 @@ impl Store {
     /// for the device, which they do for a limited time.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
         const POLLS: u32 = 100;
-        let (start, mut polls) = (Instant::now(), 0);
-        loop {
+        let start = Instant::now();
+        for polls in 0u32.. {
             if let Some(queue) = self.queue.try_lock() {
                 return Ok(queue);
             }
-            polls += 1;
             match polls {
                 ..POLLS => core::hint::spin_loop(),
-                _ if start.elapsed() > 2 * self.records.file.timeout => {
-                    return Err(self.records.stopped(Errno::TIMEDOUT.into(), 1));
-                }
+                _ if start.elapsed() > 2 * self.records.file.timeout => break,
                 _ => thread::sleep(Duration::from_micros(20)),
             }
         }
+        Err(self.records.stopped(Errno::TIMEDOUT.into(), 1))
     }
 }
 

@@ -228,7 +228,8 @@ impl WriteQueue {
         (entry.state, entry.before) = (EntryState::Reading, NONE);
         let range = entry.range.clone();
         self.flight.operations.pieces[operation * MAX_PIECES] = self.entries.piece(spare, range);
-        self.start(operation, Direction::Read, at, at, 1);
+        self.last[operation] = at as u32;
+        self.start(operation, Direction::Read, at, 1);
         Ok(())
     }
 
@@ -276,20 +277,13 @@ impl WriteQueue {
                 entry.before = mem::replace(&mut last, number);
                 self.list.pop();
             }
-            self.start(operation, Direction::Write, first as usize, last as usize, pieces);
+            self.last[operation] = last;
+            self.start(operation, Direction::Write, first as usize, pieces);
         }
     }
 
-    /// Starts an operation with its first pieces, on the ranges of the entries from `first` to `last`.
-    fn start(
-        &mut self,
-        operation: usize,
-        direction: Direction,
-        first: usize,
-        last: usize,
-        pieces: usize,
-    ) {
-        self.last[operation] = last as u32;
+    /// Starts an operation with so many pieces, on the ranges of the entries from `first` to its last.
+    fn start(&mut self, operation: usize, direction: Direction, first: usize, pieces: usize) {
         let (id, offset) = (operation * MAX_PIECES, self.entries.offset(first));
         // SAFETY: nobody else uses these bytes until the operation has ended: they are the spare record of
         // this operation, or nobody writes them in the state of writing. The mapping lives until no operation is
@@ -359,6 +353,6 @@ impl WriteQueue {
 
     /// Returns the first failure as an error.
     fn report(&mut self) -> Result<()> {
-        self.failure.take().map_or(Ok(()), |failure| Err(self.records.failed(&failure)))
+        self.failure.take().map_or(Ok(()), |failure| Err(self.records.failed(failure)))
     }
 }

@@ -44,10 +44,7 @@ impl HostPool {
     /// # Errors
     /// As for [`Self::open`].
     pub fn open_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
-        let file = config.file.as_ref().ok_or_else(|| {
-            invalid!("pool file" is "not set", but "a pool without a file cannot be opened";
-                "name the file of a pool that was kept")
-        })?;
+        let file = file_of(config)?;
         ensure!(file.keep, "keep" is file.keep, but "a file that is opened is a kept one";
             "set keep, or make a new pool");
         Self::in_store(config, Store::open(&shape(config)?, file, wrap)?)
@@ -59,10 +56,7 @@ impl HostPool {
     /// # Errors
     /// As for [`Self::new`], or if `config` names no file.
     pub fn new_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
-        let file = config.file.as_ref().ok_or_else(|| {
-            invalid!("pool file" is "not set", but "only a pool in a file has a disk"; "name a file")
-        })?;
-        Self::in_store(config, Store::create(&shape(config)?, file, wrap)?)
+        Self::in_store(config, Store::create(&shape(config)?, file_of(config)?, wrap)?)
     }
 
     fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
@@ -92,7 +86,7 @@ impl HostPool {
 
     /// Checks that no session of the pool's file keeps a row.
     pub(crate) fn check_kept(&self, row: usize) -> Result<()> {
-        self.store().map_or(Ok(()), |store| store.check_kept(row))
+        self.store().map_or(Ok(()), |store| store.kept.check(row))
     }
 
     /// Returns the store of a pool in a file.
@@ -101,6 +95,11 @@ impl HostPool {
             invalid!("pool" is "in memory", but "only a file has sessions and data of tokens";
                 "make the pool in a file that is kept")
         })
+    }
+
+    /// Returns the store that this process may write.
+    fn writable(&self) -> Result<&Arc<Store>> {
+        self.check_writer().and_then(|()| self.stored())
     }
 
     /// Returns what a session has committed ([`Store::session`]).
@@ -122,8 +121,7 @@ impl HostPool {
         blocks: &[i32],
         bytes: &[u8],
     ) -> Result<()> {
-        self.check_writer()?;
-        self.stored()?.commit_session(session, length, blocks, bytes)
+        self.writable()?.commit_session(session, length, blocks, bytes)
     }
 
     /// Writes the data of the tokens in the rows from `first` on ([`Store::write_tokens`]).
@@ -131,8 +129,7 @@ impl HostPool {
     /// # Errors
     /// As for [`Store::write_tokens`].
     pub fn write_tokens(&self, first: usize, data: &[u8]) -> Result<()> {
-        self.check_writer()?;
-        self.stored()?.write_tokens(first, data)
+        self.writable()?.write_tokens(first, data)
     }
 
     /// Reads the data of the tokens in the rows from `first` on.
@@ -152,6 +149,13 @@ impl HostPool {
     pub fn disk_stats(&self) -> Option<DiskStats> {
         self.store().map(|store| store.stats())
     }
+}
+
+fn file_of(config: &PoolConfig) -> Result<&PoolFile> {
+    config.file.as_ref().ok_or_else(|| {
+        invalid!("pool file" is "not set", but "the rows of this pool are in memory";
+            "name a file, one that was kept if it is to be opened")
+    })
 }
 
 /// Returns a geometry without chunks.

@@ -21,7 +21,6 @@
 mod aligned;
 mod bits;
 mod checksum;
-mod commit;
 mod config;
 mod create;
 mod entries;

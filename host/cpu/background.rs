@@ -30,13 +30,6 @@ pub(super) enum Job<'a> {
 }
 
 impl Job<'_> {
-    fn pieces(&self) -> usize {
-        match self {
-            Self::Rows(transfer) => transfer.pieces(),
-            Self::Records { pieces, .. } => *pieces,
-        }
-    }
-
     fn run(&self, piece: usize) {
         match self {
             Self::Rows(transfer) => transfer.run(piece),
@@ -94,8 +87,9 @@ impl Background {
         }
     }
 
-    /// Starts a job of the transfer at a place, after the job before has ended. One thread would need so many
-    /// `nanoseconds` for it. If it is not shared with other threads, this thread has done it when the call returns.
+    /// Starts a job of the transfer at a place, after the job before has ended. It has so many pieces, for which one
+    /// thread would need so many nanoseconds. If it is not shared with other threads, this thread has done it when the
+    /// call returns.
     ///
     /// # Errors
     /// As for [`WorkerPool::launch`].
@@ -103,9 +97,14 @@ impl Background {
     /// # Safety
     /// What the job refers to stays where it is and is not written until [`Self::finish`] was called for this
     /// place, or this value was dropped in the process that it was made in.
-    pub unsafe fn start(&mut self, place: usize, job: Job<'_>, nanoseconds: u64) -> Result<()> {
+    pub unsafe fn start(
+        &mut self,
+        place: usize,
+        job: Job<'_>,
+        (pieces, nanoseconds): (usize, u64),
+    ) -> Result<()> {
         self.end()?;
-        let (pieces, run) = (job.pieces(), &raw const *self.run);
+        let run = &raw const *self.run;
         // SAFETY: no launch is open, so that no thread uses the cell. Only lifetimes change: what the job refers to
         // is kept until the launch has ended (`# Safety`), and the function in its box as long as this value, whose
         // drop ends the launch.

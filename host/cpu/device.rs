@@ -66,11 +66,11 @@ impl Cpu {
         };
         let tables = bytes(table_words(&config.params), config.tables());
         let both = tables.zip(bytes(worker_words(&config.params), threads));
-        let both = both.filter(|(tables, work)| tables.checked_add(*work).is_some());
-        let (tables, work) = both.ok_or_else(|| {
-            invalid!("states" is config.states, but "the tables must fit the address space";
+        let (tables, work) =
+            both.filter(|both| both.0.checked_add(both.1).is_some()).ok_or_else(|| {
+                invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
-        })?;
+            })?;
         let reads = records_read::transfer_bytes(pool.disk.as_ref());
         let reads = reads.saturating_mul(config.transfers());
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
@@ -180,8 +180,8 @@ impl Device for Cpu {
             } else {
                 let (misses, out) = (plan.misses, Outputs::of(plan));
                 let transfer = Transfer { resources, copier, out, misses, layers };
-                let nanoseconds = transfer.nanoseconds();
-                background.start(place, Job::Rows(transfer), nanoseconds)
+                let work = (transfer.pieces(), transfer.nanoseconds());
+                background.start(place, Job::Rows(transfer), work)
             }
         };
         self.watched(begun)

@@ -18,7 +18,6 @@ use crate::disk::{Layout, Reader};
 use crate::plan::{MissRecords, Plan};
 use crate::pool::HostPool;
 use crate::resources::Resources;
-use crate::system::address::Address;
 use crate::system::allocator::Allocator;
 use crate::system::available_memory;
 use crate::system::unforked::Unforked;
@@ -92,7 +91,7 @@ pub(super) struct RecordsReader {
     reader: Reader,
     /// The bounce buffer for the records of single layers.
     bounce: Option<Arc<Unforked>>,
-    /// The memory of reads that may be under way.
+    /// The memory of the transfer that was begun last, to which reads may be under way.
     target: Option<Arc<Unforked>>,
     /// How long transfers have waited for reads, without the copies meanwhile.
     pub wait: Duration,
@@ -156,9 +155,11 @@ impl RecordsReader {
         // What the plan holds counts again once everything that was written since was read.
         (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamp());
         (self.listed, self.failed, self.doing) = (0..0, OnceLock::new(), Doing::Nothing);
-        let (mut copy, memory) = self.copy((resources, copier), plan, layers)?;
+        let (mut copy, memory) =
+            RecordsCopy::new((resources, copier), plan, layers, self.bounce.as_ref())?;
+        self.target = Some(memory);
         // SAFETY: what the copy refers to is kept (`# Safety`).
-        unsafe { self.advance(background, &mut copy, &memory) }
+        unsafe { self.advance(background, &mut copy) }
     }
 
     /// Returns whether nothing is to be waited for that was started.
@@ -178,9 +179,12 @@ impl RecordsReader {
         plan: &mut Plan,
         layers: &[usize],
     ) -> Result<()> {
-        let copy = self.copy((resources, copier), plan, layers);
-        let kept = copy.and_then(|(copy, memory)| self.complete(background, copy, &memory));
+        let copy = RecordsCopy::new((resources, copier), plan, layers, self.bounce.as_ref());
+        let kept = copy.and_then(|(copy, _)| self.complete(background, copy));
         self.doing = Doing::Nothing;
+        if self.reader.under_way() == 0 {
+            self.target = None;
+        }
         plan.keep_records(matches!(kept, Ok(true)).then_some(self.stamp));
         // After an error the call is repeated, and finds them again.
         plan.take_lost(kept.is_ok());
@@ -207,24 +211,6 @@ impl RecordsReader {
         Ok(())
     }
 
-    /// Returns the transfer of a plan, and the memory of its records.
-    fn copy<'a>(
-        &self,
-        (resources, copier): (&'a Resources, Copier),
-        plan: &'a Plan,
-        layers: &'a [usize],
-    ) -> Result<(RecordsCopy<'a>, Arc<Unforked>)> {
-        let mut copy = RecordsCopy::new(resources, copier, plan, layers)?;
-        let shared = copy.store.layout().group_layers(copy.indexer) > 1;
-        let bounce = if shared { &copy.records.bounce } else { &self.bounce };
-        let memory = bounce.clone().ok_or_else(Error::broken_device)?;
-        copy.bounce = Address(memory.ptr());
-        copy.room = memory.len() / copy.record_bytes;
-        copy.kept = shared && copy.records.count() <= copy.room;
-        copy.first = if copy.kept { 0 } else { self.listed.start };
-        Ok((copy, memory))
-    }
-
     /// Starts what comes next.
     ///
     /// # Safety
@@ -233,18 +219,15 @@ impl RecordsReader {
         &mut self,
         background: &mut Background,
         copy: &mut RecordsCopy<'_>,
-        memory: &Arc<Unforked>,
     ) -> Result<()> {
         let (count, start, before) = (copy.records.count(), self.listed.end, self.doing);
         (self.listed, self.doing) = (start..start, Doing::Nothing);
-        copy.first = if copy.kept { 0 } else { start };
+        copy.start_at(start);
         let most = MAX_LIST.min(copy.room);
         if !self.reader.io_uring() {
             self.listed.end = if copy.kept { count } else { count.min(start + most) };
-            let records = self.listed.clone();
-            let each = (records.len(), self.held, u64::MAX);
             // SAFETY: as for this function.
-            return unsafe { self.start_job(background, copy, records, each) };
+            return unsafe { self.start_job(background, copy, self.listed.clone()) };
         }
         let mut listed = 0;
         while self.listed.end < count && listed < most {
@@ -260,18 +243,15 @@ impl RecordsReader {
         }
         if listed > 0 {
             self.reader.start();
-            (self.doing, self.target) = (Doing::Reads, Some(Arc::clone(memory)));
+            self.doing = Doing::Reads;
         } else if self.held.is_some() && before != Doing::Job {
-            // None was written since it was read.
-            let shares = (copy.cores(), Some(u64::MAX), copy.nanoseconds());
             // SAFETY: as for this function.
-            return unsafe { self.start_job(background, copy, 0..count, shares) };
+            return unsafe { self.start_job(background, copy, 0..count) };
         }
         Ok(())
     }
 
-    /// Lets workers read and copy records, if there are any: in so many pieces, those that were written since a stamp
-    /// or all, in so many nanoseconds of one worker.
+    /// Lets workers copy records that are there, if there are any. Without io_uring they read them first.
     ///
     /// # Safety
     /// As for [`Background::start`].
@@ -280,17 +260,22 @@ impl RecordsReader {
         background: &mut Background,
         copy: &RecordsCopy<'_>,
         records: Range<usize>,
-        (pieces, held, nanoseconds): (usize, Option<u64>, u64),
     ) -> Result<()> {
         if records.is_empty() {
             return Ok(());
         }
         self.doing = Doing::Job;
+        let (pieces, held, nanoseconds) = if self.reader.io_uring() {
+            // None was written since it was read.
+            (copy.resources.config.cores, Some(u64::MAX), copy.nanoseconds())
+        } else {
+            (records.len(), self.held, u64::MAX)
+        };
         let (copy, failed, start) = (copy.clone(), &self.failed, Instant::now());
         let job = Job::Records { copy, records, pieces, held, failed };
         // SAFETY: what the copy refers to is kept (`# Safety`), and the drop of the engine ends the job before that of
         // this value.
-        let started = unsafe { background.start(self.place, job, nanoseconds) };
+        let started = unsafe { background.start(self.place, job, (pieces, nanoseconds)) };
         self.job_waited(start);
         started
     }
@@ -303,12 +288,8 @@ impl RecordsReader {
     }
 
     /// Copies the records to the layers as they arrive. Returns whether the plan holds them afterwards.
-    fn complete(
-        &mut self,
-        background: &mut Background,
-        mut copy: RecordsCopy<'_>,
-        memory: &Arc<Unforked>,
-    ) -> Result<bool> {
+    fn complete(&mut self, background: &mut Background, mut copy: RecordsCopy<'_>) -> Result<bool> {
+        copy.start_at(self.listed.start);
         while self.doing != Doing::Nothing {
             let (start, mut copying) = (Instant::now(), Duration::ZERO);
             if self.doing == Doing::Job {
@@ -328,14 +309,11 @@ impl RecordsReader {
                     copying += arrived.elapsed();
                 });
                 self.wait += start.elapsed().saturating_sub(copying);
-                if self.reader.under_way() == 0 {
-                    self.target = None;
-                }
                 result?;
             }
             // SAFETY: this function ends what it starts, or the drop of the engine does after a panic, before
             // anything that the copy refers to is gone.
-            unsafe { self.advance(background, &mut copy, memory)? };
+            unsafe { self.advance(background, &mut copy)? };
         }
         Ok(copy.kept)
     }

@@ -61,7 +61,7 @@ pub(super) struct QueueEntries {
     /// The words of `arrived` that each entry has.
     words: usize,
     /// The entries that are free. Those that are taken one after another are neighbours in memory, if possible.
-    free: Vec<u32>,
+    pub free: Vec<u32>,
 }
 
 impl QueueEntries {
@@ -111,16 +111,6 @@ impl QueueEntries {
             at = self.all[at as usize].next;
         }
         (at != NONE).then_some(at as usize)
-    }
-
-    /// Returns whether no record is in the queue.
-    pub fn is_empty(&self) -> bool {
-        self.free.len() == self.all.len()
-    }
-
-    /// Returns whether a record can be taken.
-    pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
     }
 
     /// Returns whether the memory of an entry may change.

@@ -13,6 +13,8 @@ use crate::Result;
 use crate::system::reserve;
 
 const WHAT: &str = "reads and writes under way";
+/// The most operations that a queue has under way at once.
+pub(super) const DEPTH: u32 = 256;
 /// The most operations that are done one after another where the kernel refuses io_uring. Few, so that their results
 /// are used while they are in the cache.
 const IN_TURN: usize = 8;
@@ -135,7 +137,8 @@ impl Operations {
 }
 
 impl Flight {
-    /// Returns a flight of up to `operations` operations with ids below that, and as many pieces.
+    /// Returns a flight of up to `operations` operations with ids below that, and as many pieces, over a queue that
+    /// was made for [`DEPTH`].
     pub fn new(
         disk: &Arc<dyn Disk>,
         queue: Option<Box<dyn Queue>>,
@@ -231,9 +234,8 @@ impl Flight {
     pub fn pump(&mut self, timeout: Duration) -> io::Result<bool> {
         let Self { disk, queue, under_way, operations } = self;
         let mut progress = false;
-        let depth = queue.as_ref().map_or(IN_TURN, |queue| queue.depth());
-        let room = depth - *under_way;
-        for _ in 0..room.min(operations.waiting.len()) {
+        let most = if queue.is_some() { DEPTH as usize - *under_way } else { IN_TURN };
+        for _ in 0..most.min(operations.waiting.len()) {
             let Some(id) = operations.waiting.pop_front() else { break };
             let operation = operations.rest[id as usize].operation(&operations.pieces);
             // SAFETY: the pieces are valid until the operation has ended, and no other code uses their bytes

@@ -1,6 +1,5 @@
 //! Reads of many records at once.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +32,6 @@ pub struct Reader {
     store: Arc<Store>,
     flight: Flight,
     wanted: Vec<Wanted>,
-    /// The records of each operation, as places in the sorted list.
-    spans: Vec<Range<usize>>,
     /// The places in the list of records that are in memory, because they were in the queue of writes.
     there: Vec<usize>,
 }
@@ -50,7 +47,6 @@ impl Reader {
             store: Arc::clone(store),
             flight: store.records.flight(most)?,
             wanted: reserve::with_capacity(WHAT, most)?,
-            spans: reserve::with_capacity(WHAT, most)?,
             there: reserve::with_capacity(WHAT, most)?,
         })
     }
@@ -114,10 +110,9 @@ impl Reader {
     /// Starts to read the records of the list, of which as many are in flight as the queue takes, and returns
     /// while they are read. It allocates nothing.
     pub(crate) fn start(&mut self) {
-        let Self { flight, wanted, spans, .. } = self;
+        let Self { flight, wanted, .. } = self;
         // A list in order takes no stack for recursion.
         wanted.sort_unstable_by_key(|wanted| wanted.offset);
-        spans.clear();
         let mut start = 0;
         while start < wanted.len() {
             let end = start + neighbours(&wanted[start..]);
@@ -126,13 +121,12 @@ impl Reader {
                 *piece = Piece { at: wanted.to.0, len: wanted.bytes };
             }
             // SAFETY: each piece is the memory of a record, which no other code uses until `done` was called
-            // for it or nothing is under way (`push`). The spans are numbered, and none has the pieces of
-            // another.
+            // for it or nothing is under way (`push`). An operation has the number of its first record, and none has
+            // the pieces of another.
             unsafe {
-                let (id, offset) = (spans.len() as u32, wanted[start].offset);
+                let (id, offset) = (start as u32, wanted[start].offset);
                 flight.start(id, Direction::Read, offset, start..end);
             }
-            spans.push(start..end);
             start = end;
         }
         // An error of the queue comes again when the reads are awaited.
@@ -185,7 +179,7 @@ impl Reader {
     }
 
     fn finish_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
-        let Self { store, flight, wanted, spans, there } = self;
+        let Self { store, flight, wanted, there } = self;
         let records = &store.records;
         records.birth.check("pool")?;
         there.iter().for_each(|&number| done(number));
@@ -194,8 +188,8 @@ impl Reader {
             flight.abandon();
             records.stopped(error, flight.under_way())
         })? {
-            let span = &wanted[spans[id as usize].clone()];
-            let moved = if result.is_ok() { span } else { &[] };
+            let span = &wanted[id as usize..];
+            let moved = if result.is_ok() { &span[..neighbours(span)] } else { &[] };
             records.count_read(moved.iter().map(|wanted| wanted.bytes).sum(), moved.len());
             moved.iter().for_each(|wanted| done(wanted.number));
             if let Err(new) = result {

@@ -11,16 +11,13 @@ use rustix::io::Errno;
 use super::bits::Bits;
 use super::checksum;
 use super::config::PoolFile;
-use super::flight::{Flight, Rest, Unmoved};
+use super::flight::{DEPTH, Flight, Rest, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Disk, Piece};
 use super::record_layout::Layout;
 use crate::rows::Row;
 use crate::system::fork::Birth;
 use crate::{Error, Result, ensure};
-
-/// The most operations that are under way at once.
-const DEPTH: u32 = 256;
 
 /// What the parts of a store share.
 pub(super) struct Records {
@@ -47,9 +44,7 @@ impl Records {
         let range = layout.row_range(layer);
         let mut rest = &mut record[range.clone()];
         for part in parts {
-            let (to, after) = rest.split_at_mut(part.len());
-            to.copy_from_slice(part);
-            rest = after;
+            rest.split_off_mut(..part.len()).unwrap_or_default().copy_from_slice(part);
         }
         let sum =
             checksum::of_row(self.number, layout.number_of(layer, row), &record[range.clone()]);

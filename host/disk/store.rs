@@ -1,22 +1,22 @@
 //! A store of rows in a file.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use spin::{Mutex, MutexGuard};
+use spin::Mutex;
 
 use super::info::{DiskInfo, DiskStats};
 use super::io::{Direction, Disk};
 use super::record_layout::Layout;
 use super::records::Records;
-use super::session::{Kept, SessionTable};
+use super::session::{Kept, Session, SessionTable};
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
-use crate::rows::{Row, RowFormat};
-use crate::{Result, ensure};
+use crate::rows::{self, Row, RowFormat};
+use crate::{Result, ensure, invalid};
 
 /// The most rows that are put into the queue of writes before readers get a turn.
 const LOCKED_ROWS: usize = 1024;
@@ -175,6 +175,47 @@ impl Store {
         self.lock()?.flush()
     }
 
+    /// Returns what a session has committed; a session that never was has no tokens.
+    ///
+    /// # Errors
+    /// If there is no such session, or it is damaged in both copies.
+    pub fn session(&self, session: usize) -> Result<Session> {
+        let table = self.table(session)?;
+        let Some(Session { length, blocks, bytes }) = table.get(session) else {
+            return Err(invalid!("session" is session, but "it is damaged in the file";
+                "commit it anew"));
+        };
+        Session::new(*length, blocks, bytes)
+    }
+
+    /// Makes all rows and data of tokens durable, and then what a session has: `length` tokens, of which token t is
+    /// row t % n of block `blocks[t / n]` for blocks of n rows, and `bytes`. After an error that tells of no system
+    /// call nothing has changed. 0 tokens without blocks remove it.
+    ///
+    /// # Errors
+    /// If there is no such session, a block is none or is listed twice, the bytes are too many, a row or the data
+    /// of a new token is known to be missing, or a system call fails.
+    pub fn commit_session(
+        &self,
+        session: usize,
+        length: usize,
+        blocks: &[i32],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let mut table = self.table(session)?;
+        let next = Session::new(length, blocks, bytes)?;
+        let adds = table.check(&self.records, session, &next)?;
+        self.flush()?;
+        table.commit(&self.records, &self.kept, (session, next), adds)
+    }
+
+    fn table(&self, session: usize) -> Result<MutexGuard<'_, SessionTable>> {
+        self.records.birth.check("pool")?;
+        let table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        rows::index("session", session, table.count())?;
+        Ok(table)
+    }
+
     /// Copies a record that is in the queue of writes, and returns whether it was there.
     ///
     /// # Safety
@@ -198,7 +239,7 @@ impl Store {
 
     /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait
     /// for the device, which they do for a limited time.
-    pub(super) fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
+    pub(super) fn lock(&self) -> Result<spin::MutexGuard<'_, WriteQueue>> {
         const POLLS: u32 = 100;
         let start = Instant::now();
         for polls in 0u32.. {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::entries::{EntryState, NONE, QueueEntries};
+use super::entries::{EntryState, NONE, QueueEntries, QueueEntry};
 use super::file::MAX_PIECES;
 use super::flight::{Ended, Flight, Unmoved};
 use super::info::DiskCounters;
@@ -152,7 +152,7 @@ impl WriteQueue {
     /// Writes everything and makes it durable.
     pub fn flush(&mut self) -> Result<()> {
         self.collect()?;
-        while !self.entries.is_empty() {
+        while self.entries.free.len() < self.entries.all.len() {
             self.prepare_all()?;
             while self.flight.is_busy() || !self.list.is_empty() {
                 self.send();
@@ -185,7 +185,7 @@ impl WriteQueue {
             self.prepare_all()?;
             self.send();
         }
-        while !self.entries.has_room() && self.flight.is_busy() {
+        while self.entries.free.is_empty() && self.flight.is_busy() {
             self.wait()?;
         }
         Ok(())
@@ -318,23 +318,21 @@ impl WriteQueue {
         let mut last = self.last[operation];
         // This cannot fail: the operation was taken from there.
         let _ = self.idle.push(operation);
-        let several = self.entries.all[last as usize].before != NONE;
-        let mut bytes = 0;
+        let QueueEntry { state, before, .. } = self.entries.all[last as usize];
+        let (reading, several, mut bytes) = (state == EntryState::Reading, before != NONE, 0);
         while last != NONE {
             let at = last as usize;
-            last = self.entries.all[at].before;
-            bytes += self.entries.all[at].range.len();
-            match (self.entries.all[at].state, &result) {
-                (EntryState::Reading, Ok(())) => {
+            let entry = &mut self.entries.all[at];
+            last = entry.before;
+            bytes += entry.range.len();
+            match &result {
+                Ok(()) if reading => {
                     self.entries.merge(at, operation);
                     self.enlist(at);
-                    bytes = 0;
                 }
-                (EntryState::Reading, Err(_)) => self.entries.all[at].state = EntryState::Filling,
-                (_, Ok(())) => self.entries.release(at),
-                (_, Err(_)) => {
-                    (self.entries.all[at].state, self.entries.all[at].alone) =
-                        (EntryState::Filling, true);
+                Ok(()) => self.entries.release(at),
+                Err(_) => {
+                    (entry.state, entry.alone) = (EntryState::Filling, !reading);
                     if self.entries.is_whole(at) {
                         self.enlist(at);
                     }
@@ -342,7 +340,7 @@ impl WriteQueue {
             }
         }
         match result {
-            Ok(()) if bytes > 0 => {
+            Ok(()) if !reading => {
                 DiskCounters::add(&self.records.counters.writes, 1);
                 DiskCounters::add(&self.records.counters.written_bytes, bytes);
             }

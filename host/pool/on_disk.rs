@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
-use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Session, Shape, Store, Wrap};
+use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
@@ -89,55 +89,18 @@ impl HostPool {
         self.store().map_or(Ok(()), |store| store.kept.check(row))
     }
 
-    /// Returns the store of a pool in a file.
-    fn stored(&self) -> Result<&Arc<Store>> {
+    /// Returns the store of a pool in a file, for its sessions and its data of tokens.
+    ///
+    /// # Errors
+    /// If the rows are in memory, or the store is to be written ([`Role::Writer`]) and this process may only read.
+    pub fn stored(&self, role: Role) -> Result<&Arc<Store>> {
+        if role == Role::Writer {
+            self.check_writer()?;
+        }
         self.store().ok_or_else(|| {
             invalid!("pool" is "in memory", but "only a file has sessions and data of tokens";
                 "make the pool in a file that is kept")
         })
-    }
-
-    /// Returns the store that this process may write.
-    fn writable(&self) -> Result<&Arc<Store>> {
-        self.check_writer().and_then(|()| self.stored())
-    }
-
-    /// Returns what a session has committed ([`Store::session`]).
-    ///
-    /// # Errors
-    /// If there is no such session, or it is damaged.
-    pub fn session(&self, session: usize) -> Result<Session> {
-        self.stored()?.session(session)
-    }
-
-    /// Makes all rows durable, and then what a session has ([`Store::commit_session`]).
-    ///
-    /// # Errors
-    /// As for [`Store::commit_session`].
-    pub fn commit_session(
-        &self,
-        session: usize,
-        length: usize,
-        blocks: &[i32],
-        bytes: &[u8],
-    ) -> Result<()> {
-        self.writable()?.commit_session(session, length, blocks, bytes)
-    }
-
-    /// Writes the data of the tokens in the rows from `first` on ([`Store::write_tokens`]).
-    ///
-    /// # Errors
-    /// As for [`Store::write_tokens`].
-    pub fn write_tokens(&self, first: usize, data: &[u8]) -> Result<()> {
-        self.writable()?.write_tokens(first, data)
-    }
-
-    /// Reads the data of the tokens in the rows from `first` on.
-    ///
-    /// # Errors
-    /// As for [`Store::read_tokens`].
-    pub fn read_tokens(&self, first: usize, into: &mut [u8]) -> Result<()> {
-        self.stored()?.read_tokens(first, into)
     }
 
     /// Returns what the file of the pool is; `None` if the rows are in memory.

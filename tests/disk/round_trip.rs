@@ -2,7 +2,7 @@
 
 use avsg::disk::PoolFile;
 use avsg::indexers::Indexers;
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg_testkit::scratch::Scratch;
 
 use super::{bytes_of, check_by_reader, check_row, config, expect_error, write, write_and_flush};
@@ -163,6 +163,7 @@ fn what_only_memory_has_is_refused_by_name() {
     expect_error(pool.write_row(0, 10, &[0; 64]), &["row is 10"]);
     expect_error(pool.write_row(0, 0, &[0; 63]), &["63 bytes"]);
     pool.demote().unwrap();
+    expect_error(pool.stored(Role::Writer), &["only the writer writes rows"]);
     expect_error(pool.write_row(0, 0, &[0; 64]), &["only the writer writes rows"]);
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
     assert!(memory.store().is_none() && memory.disk_info().is_none());

@@ -50,12 +50,12 @@ impl<'a> RecordsCopy<'a> {
         layers: &'a [usize],
         own: Option<&Arc<Unforked>>,
     ) -> Result<(Self, Arc<Unforked>)> {
-        let records = plan.records.as_deref().ok_or_else(Error::broken_device)?;
-        let store: &Store = resources.pool.store().ok_or_else(Error::broken_device)?;
+        let records = plan.records.as_deref().ok_or(Error::Broken)?;
+        let store: &Store = resources.pool.store().ok_or(Error::Broken)?;
         let Plan { indexer, k, requests, ref cu_q, ref state, ref miss, .. } = *plan;
         let shared = store.layout().group_layers(indexer) > 1;
         let memory = if shared { records.bounce.as_ref() } else { own };
-        let memory = Arc::clone(memory.ok_or_else(Error::broken_device)?);
+        let memory = Arc::clone(memory.ok_or(Error::Broken)?);
         let record_bytes = store.layout().record_bytes(indexer);
         let room = memory.len() / record_bytes;
         let copy = Self {
@@ -74,7 +74,7 @@ impl<'a> RecordsCopy<'a> {
             bounce: Address(memory.ptr()),
             room,
             first: 0,
-            kept: shared && records.count() <= room,
+            kept: shared && records.count <= room,
         };
         Ok((copy, memory))
     }
@@ -86,7 +86,7 @@ impl<'a> RecordsCopy<'a> {
 
     /// Returns the nanoseconds in which one core copies all records.
     pub fn nanoseconds(&self) -> u64 {
-        let rows = self.records.places_of(0..self.records.count()).len();
+        let rows = self.records.places_of(0..self.records.count).len();
         let row_bytes = self.resources.pool.format().bytes();
         copy_nanoseconds(rows * self.layers.len(), row_bytes)
     }

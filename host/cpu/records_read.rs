@@ -220,7 +220,7 @@ impl RecordsReader {
         background: &mut Background,
         copy: &mut RecordsCopy<'_>,
     ) -> Result<()> {
-        let (count, start, before) = (copy.records.count(), self.listed.end, self.doing);
+        let (count, start, before) = (copy.records.count, self.listed.end, self.doing);
         (self.listed, self.doing) = (start..start, Doing::Nothing);
         copy.start_at(start);
         let most = MAX_LIST.min(copy.room);

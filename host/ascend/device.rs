@@ -192,7 +192,12 @@ impl Device for Ascend {
         self.reset_if_needed()?;
         // No work uses the staging memory: the last call that did has synchronized the stream.
         let source = source(&self.options, &self.resources);
-        self.staging.reserve(source, &self.resources, Some(batch), call.fresh.map(|_| call.tokens))?;
+        self.staging.reserve(
+            source,
+            &self.resources,
+            Some(batch),
+            call.fresh.map(|_| call.tokens),
+        )?;
         plan.begin(batch);
         let done = self.run_calls(true, |this, stream| {
             // SAFETY: `stream` is that of this value, and `run_calls` has bound its context. `arrays` and `plans`

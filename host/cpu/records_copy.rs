@@ -91,9 +91,10 @@ impl<'a> RecordsCopy<'a> {
         copy_nanoseconds(rows * self.layers.len(), row_bytes)
     }
 
-    /// Returns whether a record was written after [`Store::stamp`] had returned this number.
+    /// Returns whether a record was written after the store's stamps had returned this number.
     pub fn is_written_since(&self, record: usize, stamp: u64) -> bool {
-        self.store.written_since(self.indexer, self.row(record), stamp)
+        let number = self.store.layout().record_number(self.indexer, self.row(record));
+        self.store.stamps.written_since(number, stamp)
     }
 
     /// Reads a record to its address in this thread, unless it is there and was not written since this stamp.

@@ -153,7 +153,7 @@ impl RecordsReader {
     ) -> Result<()> {
         self.reader.clear();
         // What the plan holds counts again once everything that was written since was read.
-        (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamp());
+        (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamps.now());
         (self.listed, self.failed, self.doing) = (0..0, OnceLock::new(), Doing::Nothing);
         let (mut copy, memory) =
             RecordsCopy::new((resources, copier), plan, layers, self.bounce.as_ref())?;

@@ -189,7 +189,7 @@ impl Layout {
     }
 
     /// Returns the number of a record among all records of the file.
-    pub(super) fn record_number(&self, indexer: usize, row: usize) -> usize {
+    pub(crate) fn record_number(&self, indexer: usize, row: usize) -> usize {
         indexer * self.rows + row
     }
 

@@ -31,7 +31,7 @@ pub struct Store {
     pub(super) info: DiskInfo,
     pub(super) format: RowFormat,
     pub(super) queue: Mutex<WriteQueue>,
-    pub(super) stamps: Stamps,
+    pub(crate) stamps: Stamps,
     pub(super) sessions: std::sync::Mutex<SessionTable>,
     /// The rows that sessions keep.
     pub(crate) kept: Kept,
@@ -40,17 +40,6 @@ pub struct Store {
 }
 
 impl Store {
-    /// Returns the number of writes so far, for [`Self::written_since`].
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamps.now()
-    }
-
-    /// Returns whether an existing record may have been written after [`Self::stamp`] had returned this
-    /// number. If it returns false, what was read of it after that call is current.
-    pub(crate) fn written_since(&self, indexer: usize, row: usize, stamp: u64) -> bool {
-        self.stamps.written_since(self.layout().record_number(indexer, row), stamp)
-    }
-
     /// Returns where rows are in the file and in their records.
     pub fn layout(&self) -> &Layout {
         &self.records.layout

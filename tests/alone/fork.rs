@@ -191,7 +191,10 @@ fn a_child_that_is_forked_during_reads_has_not_their_memory_and_the_parent_gets_
         let file = adapted(PoolFile { io_uring, ..PoolFile::new(folder.path()) });
         let config = PoolConfig::new(2, 1024, RowFormat::single(1000).unwrap());
         let pool = PoolConfig { file: Some(file), indexers: indexers.clone(), ..config };
+        let before = bytes_without_a_fork();
         let pool = HostPool::new(&pool).unwrap();
+        let queue = bytes_without_a_fork() - before;
+        assert!(queue >= pool.bytes(), "{queue} bytes of the queue of writes");
         fixture::fill(&pool, 1024, |_, row| (row as i32, 0));
         pool.flush().unwrap();
         let before = bytes_without_a_fork();

@@ -156,7 +156,7 @@ fn after_a_loss_of_power_each_row_is_whole_or_reported() {
     let crashes = if tier::thorough() { 4000 } else { 120 };
     let folder = Scratch::new();
     let file = PoolFile { keep: true, buffered: true, ..PoolFile::new(folder.file("rows")) };
-    let config = config(LAYERS, ROWS, &[BYTES], PoolFile { queue_bytes: 0, ..file });
+    let config = config(LAYERS, ROWS, &[BYTES], PoolFile { queue_bytes: 1, ..file });
     drop(HostPool::new(&config).unwrap());
     let (mut random, mut version, mut whole) = (SplitMix64::new(28), 0, 0);
     let mut rows = vec![Row::default(); LAYERS * ROWS];

@@ -13,11 +13,13 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::{SplitMix64, mix};
 use avsg_testkit::tier;
 
-use super::{config, numbered};
+use super::{config, expect_error, numbered, stored};
 
 /// Environment variable that makes a process of this binary the writer: the number of the first append, and the
 /// path of the file.
 const WRITER: &str = "AVSG_DISK_KILLS_WRITER";
+/// Environment variable that makes a process of this binary the creator of the file with this path.
+const CREATOR: &str = "AVSG_DISK_KILLS_CREATOR";
 const LAYERS: usize = 4;
 const ROWS: usize = 300;
 /// Rows behind these, which the session has.
@@ -34,22 +36,22 @@ fn kept(path: PathBuf) -> PoolConfig {
 
 /// Makes the session longer or, now and then, half as long; its bytes tell the append.
 fn commit(pool: &HostPool, append: u64) {
-    let length = pool.session(0).unwrap().length;
+    let length = stored(pool).session(0).unwrap().length;
     let end = if append.is_multiple_of(5) { length / 2 } else { TOKENS.min(length + 3) };
     for row in ROWS + length..ROWS + end {
         write(pool, row, append);
-        pool.write_tokens(row, &append.to_le_bytes()).unwrap();
+        stored(pool).write_tokens(row, &append.to_le_bytes()).unwrap();
     }
     let blocks: Vec<_> = (0..end.div_ceil(4)).map(|block| (ROWS / 4 + block) as i32).collect();
-    pool.commit_session(0, end, &blocks, &append.to_le_bytes()).unwrap();
+    stored(pool).commit_session(0, end, &blocks, &append.to_le_bytes()).unwrap();
 }
 
 /// Checks all tokens of the session, and returns the append that its bytes tell.
 fn check_session(pool: &HostPool) -> u64 {
-    let session = pool.session(0).unwrap();
+    let session = stored(pool).session(0).unwrap();
     for row in ROWS..ROWS + session.length {
         let (mut append, mut read) = ([0; 8], [0; BYTES]);
-        pool.read_tokens(row, &mut append).unwrap();
+        stored(pool).read_tokens(row, &mut append).unwrap();
         for layer in 0..LAYERS {
             pool.read_row(layer, row, &mut read).unwrap();
             assert!(read[..] == bytes_of(layer, u64::from_le_bytes(append)), "row {row}");
@@ -163,4 +165,42 @@ fn every_flushed_row_is_whole_after_kills() {
     }
     println!("{}: {kills} kills: {whole} rows whole, {reported} reported", tier::name());
     assert!(whole > 0);
+}
+
+/// Is the creator if the environment says so.
+#[test]
+fn creator() {
+    if let Ok(path) = std::env::var(CREATOR) {
+        HostPool::new(&kept(path.into())).unwrap();
+    }
+}
+
+#[test]
+fn a_file_whose_creation_was_killed_is_a_whole_pool_without_rows_or_refused() {
+    let (mut random, mut opened) = (SplitMix64::new(29), 0);
+    let folder = Scratch::new();
+    let kills = if tier::thorough() { 200 } else { 8 };
+    for kill in 0..kills {
+        let path = folder.file(&format!("rows{kill}"));
+        let mut creator = Command::new(std::env::current_exe().unwrap());
+        creator.args(["--exact", "kills::creator"]).stdout(Stdio::null()).env(CREATOR, &path);
+        let mut creator = creator.spawn().unwrap();
+        while !path.exists() && creator.try_wait().unwrap().is_none() {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_micros(random.below(1500) as u64));
+        creator.kill().unwrap();
+        creator.wait().unwrap();
+        match HostPool::open(&kept(path.clone())) {
+            Ok(pool) => {
+                assert_eq!(stored(&pool).session(0).unwrap().length, 0);
+                assert!((0..ROWS).all(|row| pool.read_row(1, row, &mut [0; BYTES]).is_err()));
+                opened += 1;
+            }
+            Err(error) => assert!(error.to_string().contains("not that of a pool"), "{error}"),
+        }
+        // What is there is not overwritten.
+        expect_error(HostPool::new(&kept(path)), &["nothing is overwritten"]);
+    }
+    println!("{}: {kills} kills, {opened} pools", tier::name());
 }

@@ -13,7 +13,7 @@ use avsg_testkit::tier;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::crash::Volatile;
-use super::{check_row, config, expect_error, numbered, write_and_flush};
+use super::{check_row, config, expect_error, numbered, stored, write_and_flush};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 64;
@@ -26,7 +26,7 @@ const SESSIONS: PoolSessions =
 const HEADER: u64 = 16384;
 
 fn kept(path: PathBuf, sessions: PoolSessions) -> PoolConfig {
-    let file = PoolFile { keep: true, buffered: true, queue_bytes: 0, ..PoolFile::new(path) };
+    let file = PoolFile { keep: true, buffered: true, queue_bytes: 1, ..PoolFile::new(path) };
     config(LAYERS, ROWS, &[BYTES], PoolFile { sessions, ..file })
 }
 
@@ -50,7 +50,7 @@ impl State {
             for layer in 0..LAYERS {
                 pool.write_row(layer, row, &numbered(version, version + layer as u64, BYTES))?;
             }
-            pool.write_tokens(row, &numbered(version, row as u64, TOKEN))?;
+            stored(pool).write_tokens(row, &numbered(version, row as u64, TOKEN))?;
         }
         Ok(())
     }
@@ -60,21 +60,21 @@ impl State {
     }
 
     fn commit(&self, pool: &HostPool, session: usize) -> avsg::Result<()> {
-        pool.commit_session(session, self.versions.len(), &self.blocks, &self.bytes())
+        stored(pool).commit_session(session, self.versions.len(), &self.blocks, &self.bytes())
     }
 
     /// Checks that a session is this one, with all of its rows and data.
     #[track_caller]
     fn check(&self, pool: &HostPool, session: usize) {
         let (length, blocks, bytes) = (self.versions.len(), self.blocks.clone(), self.bytes());
-        assert_eq!(pool.session(session).unwrap(), Session { length, blocks, bytes });
+        assert_eq!(stored(pool).session(session).unwrap(), Session { length, blocks, bytes });
         for (token, &version) in self.versions.iter().enumerate() {
             let (row, mut read, mut data) = (self.row(token), [0; BYTES], [0; TOKEN]);
             for layer in 0..LAYERS {
                 pool.read_row(layer, row, &mut read).unwrap();
                 assert!(read[..] == numbered(version, version + layer as u64, BYTES));
             }
-            pool.read_tokens(row, &mut data).unwrap();
+            stored(pool).read_tokens(row, &mut data).unwrap();
             assert!(data[..] == numbered(version, row as u64, TOKEN));
         }
     }
@@ -107,7 +107,7 @@ fn a_session_opens_at_its_last_commit_and_what_it_has_is_not_overwritten() {
         let parts = ["a session keeps the first", "commit the session without them"];
         expect_error(pool.write_row(1, row, &[0; BYTES]), &parts);
         expect_error(pool.write_rows(&[0, 1], row, &[0; 2 * BYTES]), &parts);
-        expect_error(pool.write_tokens(row, &[0; TOKEN]), &parts);
+        expect_error(stored(&pool).write_tokens(row, &[0; TOKEN]), &parts);
     }
     one.check(&pool, 0);
     // A refused range changes no row.
@@ -141,26 +141,32 @@ fn a_commit_of_what_is_missing_or_cannot_be_is_refused_and_changes_nothing() {
     let pool = HostPool::new(&kept(folder.file("rows"), SESSIONS)).unwrap();
     let one = state(&pool, 0, &[2], 5, 3);
     pool.write_row(0, 21, &[1; BYTES]).unwrap();
-    expect_error(pool.commit_session(0, 6, &[2], &[]), &["row 21 of layer 1 is not whole"]);
+    expect_error(
+        stored(&pool).commit_session(0, 6, &[2], &[]),
+        &["row 21 of layer 1 is not whole"],
+    );
     pool.write_row(1, 21, &[1; BYTES]).unwrap();
-    expect_error(pool.commit_session(0, 6, &[2], &[]), &["row 21", "the data of its token"]);
+    expect_error(
+        stored(&pool).commit_session(0, 6, &[2], &[]),
+        &["row 21", "the data of its token"],
+    );
     for (result, part) in [
-        (pool.commit_session(3, 0, &[], &[]), "session is 3"),
-        (pool.commit_session(0, 9, &[2], &[]), "length is 9"),
-        (pool.commit_session(0, 5, &[2, 2], &[]), "block of the session is 2"),
-        (pool.commit_session(0, 5, &[2, 8], &[]), "block of the session is 8"),
-        (pool.commit_session(0, 5, &[-1], &[]), "block of the session is -1"),
-        (pool.commit_session(0, 5, &[2], &[0; 31]), "bytes of the session is 31"),
-        (pool.write_tokens(63, &[0; 2 * TOKEN]), "row is 64"),
-        (pool.write_tokens(0, &[0; TOKEN + 1]), "21 bytes"),
-        (pool.read_tokens(30, &mut [0; TOKEN]), "row 30"),
+        (stored(&pool).commit_session(3, 0, &[], &[]), "session is 3"),
+        (stored(&pool).commit_session(0, 9, &[2], &[]), "length is 9"),
+        (stored(&pool).commit_session(0, 5, &[2, 2], &[]), "block of the session is 2"),
+        (stored(&pool).commit_session(0, 5, &[2, 8], &[]), "block of the session is 8"),
+        (stored(&pool).commit_session(0, 5, &[-1], &[]), "block of the session is -1"),
+        (stored(&pool).commit_session(0, 5, &[2], &[0; 31]), "bytes of the session is 31"),
+        (stored(&pool).write_tokens(63, &[0; 2 * TOKEN]), "row is 64"),
+        (stored(&pool).write_tokens(0, &[0; TOKEN + 1]), "21 bytes"),
+        (stored(&pool).read_tokens(30, &mut [0; TOKEN]), "row 30"),
     ] {
         expect_error(result, &[part]);
     }
     one.check(&pool, 0);
     let none = HostPool::new(&kept(folder.file("none"), PoolSessions::default())).unwrap();
-    expect_error(none.session(0), &["session is 0"]);
-    expect_error(none.write_tokens(0, &[0; 4]), &["token_bytes is 0"]);
+    expect_error(stored(&none).session(0), &["session is 0"]);
+    expect_error(stored(&none).write_tokens(0, &[0; 4]), &["token_bytes is 0"]);
     let mut private = kept(folder.path().to_owned(), SESSIONS);
     private.file.as_mut().unwrap().keep = false;
     expect_error(HostPool::new(&private), &["sessions is 3", "set keep"]);
@@ -207,7 +213,7 @@ fn a_flipped_bit_of_a_header_or_of_a_copy_of_a_session_costs_nothing() {
     // Both copies: the session is lost, and no other.
     [first, second].into_iter().for_each(|at| flip(at + 41));
     let pool = HostPool::open(&config).unwrap();
-    expect_error(pool.session(0), &["session is 0", "damaged"]);
+    expect_error(stored(&pool).session(0), &["session is 0", "damaged"]);
     states[1].check(&pool, 1);
     state(&pool, 0, &[3], 2, 5).check(&pool, 0);
     drop(pool);
@@ -230,7 +236,7 @@ fn a_file_of_version_2_opens_without_sessions_and_stays_as_it_is() {
     std::fs::write(folder.file("rows"), &bytes).unwrap();
     let pool = HostPool::open(&config).unwrap();
     (0..ROWS).for_each(|row| check_row(&pool, row % LAYERS, row, 4));
-    expect_error(pool.session(0), &["session is 0"]);
+    expect_error(stored(&pool).session(0), &["session is 0"]);
     drop(pool);
     assert!(std::fs::read(folder.file("rows")).unwrap() == bytes);
 }
@@ -281,8 +287,8 @@ fn after_a_loss_of_power_a_session_is_as_a_commit_left_it() {
         drop(pool);
         let pool = HostPool::open(&config).unwrap();
         if let Some((at, next)) = under_way
-            && pool.session(at).unwrap().blocks == next.blocks
-            && pool.session(at).unwrap().length == next.versions.len()
+            && stored(&pool).session(at).unwrap().blocks == next.blocks
+            && stored(&pool).session(at).unwrap().length == next.versions.len()
         {
             sessions[at] = next;
         }

@@ -83,7 +83,7 @@ fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<StepResult> {
         let pool = HostPool::new(&workload.shape.pool()).unwrap();
         let one_launch = seed.is_multiple_of(2);
         let engine = harness::engine(context, &config, pool, kernels, one_launch);
-        workload::run(workload, engine.unwrap())
+        workload::run(workload, &mut engine.unwrap())
     })
 }
 
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn random_workloads_match_the_cpu(workload in strategies::workload(device_shape()), seed in any::<u64>()) {
-        let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
+        let expected = workload::run(&workload, &mut workload.shape.engine(MachineChoice::Emu));
         prop_assert!(expected == run_on_ascend(&workload, seed));
     }
 }
@@ -103,7 +103,7 @@ proptest! {
 fn emitted_kernels_match_the_cpu() {
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, 12);
-        let expected = workload::run(&workload, workload.shape.engine(MachineChoice::Emu));
+        let expected = workload::run(&workload, &mut workload.shape.engine(MachineChoice::Emu));
         let words = |s: &StepResult| s.slots.len() + 4 * s.miss_count() + s.requests.len();
         let words: usize = expected.iter().map(words).sum();
         assert!(words > 500, "the workload is not empty");
@@ -116,7 +116,7 @@ fn emitted_kernels_match_the_cpu() {
                 let config = Config { cores, ..base.clone() };
                 let pool = HostPool::new(&pool).unwrap();
                 let engine = harness::engine(context, &config, pool, None, one_launch);
-                let same = workload::run(&workload, engine.unwrap()) == expected;
+                let same = workload::run(&workload, &mut engine.unwrap()) == expected;
                 assert!(same, "{name} on {cores} cores, one launch {one_launch}");
             });
         }

@@ -1,5 +1,4 @@
-//! Extreme inputs: all ids miss, the longest contexts, and numbers of slots that are no power of two, and the largest
-//! one.
+//! Extreme inputs: the longest contexts, and numbers of slots that are no power of two, and the largest one.
 
 use avsg::device::params::{ID_LIMIT, Lifetime, Params};
 use avsg::device::request::status;
@@ -8,30 +7,6 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier::thorough;
 use avsg_testkit::{exact, fixture};
-
-#[test]
-fn a_cold_start_fills_every_slot() {
-    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
-    for params in [wide, Params::paper(2048, 4, 8192)] {
-        let pool = fixture::pool(1, 1 << 14, RowFormat::single(24).unwrap());
-        let mut engine = fixture::engine(params, 1, 2, pool);
-        let mut plan = engine.new_plan(4, 1).unwrap();
-        // The second half of the ids evicts the first half from every slot.
-        for (round, from) in [0, 8192, 0].into_iter().enumerate() {
-            // A permutation of 0..2^14, so that four rows of 2048 ids are disjoint.
-            let id = |i: usize| (((from + i) * 12_345 + 77) % (1 << 14)) as i32;
-            let row = |g: usize| (g * 2048..(g + 1) * 2048).map(id).collect();
-            let mut owned = OwnedBatch::new(2048, 0);
-            owned.push([0, 1, -1, 1 << 14], &[0, 1, 2, 3].map(row));
-            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-            assert_eq!(plan.misses(0).id.len(), 8192, "round {round}");
-            let mut slots = plan.misses(0).slot.to_vec();
-            slots.sort_unstable();
-            assert!(slots.iter().copied().eq(0..8192), "the misses fill each slot once");
-            assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 8192);
-        }
-    }
-}
 
 #[test]
 fn a_hit_keeps_its_slot_when_its_block_leaves_the_table() {

@@ -128,6 +128,7 @@ fn run<T>(
 /// later row wrong, and an engine that was created does all its steps.
 #[test]
 fn the_engine_recovers_from_each_failed_call() {
+    let mut all = Vec::new();
     for (submission, one_launch) in [
         (HostArrays, true),
         (HostArrays, false),
@@ -140,32 +141,35 @@ fn the_engine_recovers_from_each_failed_call() {
             (outcome.spans.into_iter().flatten().collect::<Vec<_>>(), calls)
         };
         let (points, calls) = run(one_launch, submission, 0, |_| (), flawless);
-        let what = format!("failing calls, {submission:?}, one launch {one_launch}");
-        println!("{what}: {} points", points.len());
         assert!(points.len() >= 100, "{} points", points.len());
-        // The default tier fails the first and the last call of each name, and calls with every code.
-        let axes = |&at: &usize| {
+        for &at in &points {
             let same = |other: &&usize| calls[**other] == calls[at];
             let ends =
-                (points.iter().find(same) == Some(&at), points.iter().rfind(same) == Some(&at));
-            vec![format!("{} {ends:?}", calls[at]), error_code(at).to_string()]
-        };
-        for at in tier::cases(&what, points.clone(), 0, axes) {
-            let (name, code) = (calls[at], error_code(at));
-            let fail = |session: &Session| session.fail_any(at + 1, code);
-            run(one_launch, submission, 6, fail, |outcome, after| {
-                assert_eq!(after[at], name, "the calls up to the failure differ");
-                let expected = format!("{name} failed with code {code}");
-                let errors = outcome.errors.join("\n");
-                assert!(errors.contains(&expected), "{what}, call {at}: {errors}");
-                // Every other error follows from it.
-                for error in &outcome.errors {
-                    let follows = error.contains(&expected) || error.contains("plan is stale");
-                    assert!(follows, "{what}, call {at}: {error}");
-                }
-                assert_eq!(outcome.finished, outcome.created, "{what}, call {at}: {errors}");
-            });
+                [points.iter().find(same), points.iter().rfind(same)].map(|end| end == Some(&at));
+            all.push((submission, one_launch, at, calls[at], ends));
         }
+    }
+    // The default tier fails the first and the last call of each name, and calls with every code.
+    let axes =
+        |&(submission, one_launch, at, name, ends): &(Submission, bool, usize, &str, [bool; 2])| {
+            let ends = format!("{submission:?} {name} {ends:?}");
+            vec![ends, format!("{submission:?} {one_launch}"), error_code(at).to_string()]
+        };
+    for (submission, one_launch, at, name, _) in tier::cases("failing calls", all, 0, axes) {
+        let code = error_code(at);
+        let fail = |session: &Session| session.fail_any(at + 1, code);
+        run(one_launch, submission, 6, fail, |outcome, after| {
+            let what = format!("{submission:?}, one launch {one_launch}, call {at}");
+            assert_eq!(after[at], name, "the calls up to the failure differ");
+            let expected = format!("{name} failed with code {code}");
+            let errors = outcome.errors.join("\n");
+            assert!(errors.contains(&expected), "{what}: {errors}");
+            // Every other error follows from it.
+            let follows =
+                |error: &String| error.contains(&expected) || error.contains("plan is stale");
+            assert!(outcome.errors.iter().all(follows), "{what}: {errors}");
+            assert_eq!(outcome.finished, outcome.created, "{what}: {errors}");
+        });
     }
 }
 

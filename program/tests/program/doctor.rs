@@ -12,7 +12,9 @@ use avsg::device::memory::links_end;
 use avsg::device::params::{Lifetime, Params};
 use serde_json::Value;
 
-use crate::support::{command, errors, folder, has, has_cpp_compiler, stand_in_for_cann};
+use crate::support::{
+    command, errors, folder, has, has_cpp_compiler, simulator_library, stand_in_for_cann,
+};
 
 /// The options of a machine without a runtime.
 const NOWHERE: &str = "--library /nowhere/libascendcl.so";
@@ -219,8 +221,7 @@ fn a_device_runs_the_objects_that_cann_builds() {
         println!("skipped: it compiles a geometry, which the thorough tier does");
         return;
     }
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let library = deps.join("libavsg_ascendcl_sim.so").display().to_string();
+    let library = simulator_library().display().to_string();
     let (home, stand_in) = stand_in_for_cann("device_cann");
     fs::write(home.join("compiler/version.info"), "Version=8.5.0\n").unwrap();
     let run = |name: &str, only: &str, path: &str| {

@@ -5,7 +5,6 @@ mod chart;
 mod model;
 mod page;
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 
@@ -291,16 +290,4 @@ fn standard_input_is_read_and_the_chart_marks_the_recommended_s() {
     has(&String::from_utf8_lossy(&output.stdout), &["standard input: 48 steps"]);
     let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
     has(&chart, &["exact LRU", ">take S = 512<"]);
-}
-
-/// The page about sizing shows both gathers, which this checks.
-#[test]
-fn a_gather_without_repeats_copies_the_distinct_rows_of_a_step() {
-    let trace = Trace::read(SAMPLE).unwrap();
-    let distinct = |step: &[i32]| step.iter().collect::<HashSet<_>>().len();
-    let once: usize = trace.ids.chunks(4 * 256).skip(1).map(distinct).sum();
-    let report = json("size SAMPLE --slots 1024");
-    near(&report["no_repeats"]["misses_per_step"], once as f64 / 63.0);
-    let parts = ["| no buffer, no repeats |", "row copies 1024.0, one without"];
-    has(&text("compare SAMPLE --slots 1024"), &parts);
 }

@@ -29,18 +29,18 @@ pub const SHAPE: [u8; 9] = [1, 0, 7, 1, 1, 2, 4, 6, 3];
 /// Each kind of slots is beside a kind of layout, and each layout is registered by the library or by the caller.
 #[test]
 fn every_row_is_where_the_callers_layout_strides_and_table_say() {
-    let workload = long_workload(SHAPE, 8);
+    let workload = long_workload(SHAPE, 6);
     let shape = workload.shape;
     let (config, of_pool) = (shape.config(MachineChoice::Emu), shape.pool());
     let expected = workload::run(&workload, &mut shape.engine(MachineChoice::Emu));
     let all =
         (0..64).map(|n| (n % 32, n * 13 % 32, [None, Some(0), Some(70_000)][n / 5 % 3], n / 8 % 2));
     let axes = |&(slots, layout, base, own): &(usize, usize, Option<i32>, usize)| {
-        let bits =
-            |kind: usize| format!("{} {} {} {}", kind % 4, kind / 4 % 2, kind / 8 % 2, kind / 16);
-        vec![bits(slots), bits(layout), format!("{base:?}"), format!("{own}")]
+        let [of_blocks, of_regions] = [slots, layout].map(|kind| [kind % 8, kind / 8]);
+        let kinds = [of_blocks, of_regions].concat().into_iter().map(|kind| kind.to_string());
+        kinds.chain([format!("{base:?}"), own.to_string()]).collect()
     };
-    for case in tier::cases("memory of the caller", all.collect(), 0, axes) {
+    for case in tier::cases("memory of the caller", all.collect(), 12, axes) {
         let (slots, layout, base, own) = case;
         in_session(seeded(5), |session, context| {
             let layout = Layout::new(&of_pool, layout, (own == 1).then_some(context));

@@ -205,24 +205,22 @@ impl Slots {
         // SAFETY: the memory has this many bytes, and nothing runs.
         let mut found = unsafe { memory::read_bytes(Some(context), at.cast(), len) };
         let mut row = vec![0; self.bytes.iter().sum()];
-        for slot in 0..self.config.states * self.config.params.slots as usize * self.layers {
-            let (layer, slot) = (slot % self.layers, slot / self.layers);
-            let slots = self.config.params.slots as usize;
-            let (state, slot) = (slot / slots, slot % slots);
-            let read = engine.buffer().slot_bytes(state, layer, slot, &mut row);
+        let slots = self.config.params.slots as usize;
+        for n in 0..self.config.states * slots {
+            let (state, slot) = (n / slots, n % slots);
             let index = self.index(state, slot);
-            assert_eq!(
-                (read.is_ok(), engine.buffer().index(state, slot)),
-                (index.is_some(), index)
-            );
-            let Some(index) = index else { continue };
-            let mut rest = &row[..];
-            for (segment, &bytes) in self.bytes.iter().enumerate() {
-                let at = self.base(layer, segment) + offset(self.strides[segment], index);
-                let (part, after) = rest.split_at(bytes);
-                assert!(found[at..][..bytes] == *part, "layer {layer}, state {state}, slot {slot}");
-                found[at..][..bytes].fill(0);
-                rest = after;
+            assert_eq!(engine.buffer().index(state, slot), index, "state {state}, slot {slot}");
+            for layer in 0..self.layers {
+                let read = engine.buffer().slot_bytes(state, layer, slot, &mut row);
+                assert_eq!(read.is_ok(), index.is_some(), "state {state}, slot {slot}");
+                let (Some(index), mut rest) = (index, &row[..]) else { continue };
+                for (segment, &bytes) in self.bytes.iter().enumerate() {
+                    let at = self.base(layer, segment) + offset(self.strides[segment], index);
+                    let (part, after) = rest.split_at(bytes);
+                    assert!(found[at..][..bytes] == *part, "state {state}, slot {slot}");
+                    found[at..][..bytes].fill(0);
+                    rest = after;
+                }
             }
         }
         assert!(found.iter().all(|&byte| byte == 0), "bytes between the slots were written");

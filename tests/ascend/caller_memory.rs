@@ -41,7 +41,7 @@ impl Layout {
     /// regions of its own, which have all rows or 128 each; packed or with gaps. With a context the regions are registered.
     pub fn new(config: &PoolConfig, kind: usize, register: Option<&Arc<Context>>) -> Self {
         let (layers, segments) = (config.layers, config.format.as_slice());
-        let (block_rows, together) = ([0, 1, 16, 64][kind % 4], kind / 4 % 2 == 0);
+        let (block_rows, together) = ([0, 1, 16, 64][kind % 4], (kind / 4).is_multiple_of(2));
         let (per_region, gap) = ([config.rows, 128][kind / 8 % 2], kind / 16 % 2);
         // The rows of a segment that are side by side.
         let unit = block_rows.max(1);
@@ -142,7 +142,8 @@ impl Slots {
         let (slots, layers) = (config.params.slots as usize, pool.layers);
         let bytes: Vec<_> = pool.format.as_slice().iter().map(|segment| segment.bytes).collect();
         let block_rows = [0, 1, 16, 1 << slots.trailing_zeros()][kind % 4];
-        let (gap, by_block, by_table) = (kind / 4 % 2, kind / 8 % 2 == 0, kind / 16 % 2 == 1);
+        let (gap, by_block, by_table) =
+            (kind / 4 % 2, (kind / 8).is_multiple_of(2), kind / 16 % 2 == 1);
         let used = config.states * slots / block_rows.max(1);
         let mut order: Vec<i32> = (0..used as i32 + 3).collect();
         SplitMix64::new(kind as u64).shuffle(&mut order);

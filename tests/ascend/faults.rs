@@ -9,17 +9,14 @@ use std::sync::Arc;
 use avsg::Result;
 use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::{RegisteredPool, simulated};
-use avsg::engine::DeviceBatch;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
-use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::tier;
 
-use crate::harness::{expect_refusal, fail_next, in_session, on_ascend, seeded};
+use crate::harness::{expect_refusal, fail_next, in_session, seeded};
 use crate::random_workload::Submission::{CapturedGraph, HostArrays, QueuedInStream};
 use crate::random_workload::{RandomWorkload, Submission};
-use crate::small::{self, K};
 
 const STEPS: usize = 3;
 
@@ -282,37 +279,6 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
             assert_eq!(session.leaks(), Vec::<String>::new(), "kernel {nth}");
         }
     }
-}
-
-/// A batch that kernels cannot count, and a plan in a capture while the tables are due to be reset,
-/// are refused: the plan that was to be overwritten keeps its batch, and every hit stays a hit.
-#[test]
-fn a_call_that_is_refused_in_a_stream_changes_nothing() {
-    on_ascend(&small::config(1), small::pool, |engine, session, context| {
-        let stream = Stream::new(context).unwrap();
-        let owned = small::one_request(0, 1, small::ids(0));
-        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
-        arrays.write(&owned, &[]).unwrap();
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        let wide = DeviceBatch { ids_stride: 1 << 31, ..arrays.batch() };
-        // SAFETY: the call is refused.
-        let refused = unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) };
-        expect_refusal(refused, &["words of an array is 2147483648"]);
-        // Layer 1 still takes the plan, and another one hits it.
-        engine.transfer(&mut plan, 1, None).unwrap();
-        let mut next = engine.new_plan(2, 1).unwrap();
-        engine.step(&owned.batch(), &mut next, 0, None).unwrap();
-        assert_eq!((plan.total_misses(), next.total_misses()), (K, 0));
-        (0..2).for_each(|layer| small::check(engine, &next, &owned, layer));
-
-        fail_next(session, "aclrtLaunchKernelWithConfig", 1);
-        engine.transfer(&mut next, 0, None).unwrap_err();
-        // SAFETY: the call is refused.
-        let call = || unsafe { engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()) };
-        expect_refusal(stream.capture(call), &["not reset"]);
-        assert_eq!((plan.requests(), plan.number(), plan.misses(0).id.len()), (1, 1, K));
-    });
 }
 
 /// If the device refuses to register a kind of pages, the pool is created from the next smaller

@@ -107,7 +107,7 @@ impl Layout {
                 let within = (layer - part.layers.start) * part.layer_stride
                     + offset(strides[part.segment], row - part.rows.start);
                 let at = regions[part.region].memory.ptr().wrapping_add(part.offset + within);
-                assert_eq!(pool.row_ptr(layer, part.segment, row), at, "{part:?}");
+                assert_eq!(pool.view(layer, part.segment).unwrap().ptr(row), at, "{part:?}");
             }
         }
         Ok(pool)

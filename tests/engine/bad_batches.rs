@@ -155,7 +155,7 @@ fn foreign_and_small_plans_are_refused() {
     expect_error(b.engine.step(&batch, &mut foreign, 0, Some(&FRESH)), &["plan is foreign"]);
     other.step(&batch, &mut foreign, 0, Some(&FRESH)).unwrap();
     let transferred = b.engine.transfer(&mut foreign, 0, Some(&FRESH));
-    expect_error(transferred, &["plan is foreign", "planned it"]);
+    expect_error(transferred, &["plan is foreign", "another engine"]);
     let (mut few, mut short) = (b.engine.new_plan(4, 1).unwrap(), b.engine.new_plan(3, 2).unwrap());
     expect_error(b.engine.plan(&batch, &mut few), &["requests is 2", "holds 1", "larger plan"]);
     expect_error(b.engine.plan(&batch, &mut short), &["tokens is 4", "holds 3", "larger plan"]);

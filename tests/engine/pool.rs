@@ -58,13 +58,16 @@ fn indices_and_sizes_out_of_range_are_refused() {
     assert_eq!(pool.chunks().len(), 2 * (16 + 2));
     assert!(pool.chunks().all(|chunk| chunk.ptr().addr() % 4096 == 0 && chunk.len() <= 64 << 10));
     let mut bytes = vec![0; 1152];
-    assert!(pool.row_ptr(0, 0, 1000).is_null() && pool.row_ptr(0, 2, 0).is_null());
-    assert!(pool.row_mut(5, 0, 0).is_null() && !pool.row_mut(1, 1, 999).is_null());
+    expect_error(pool.view(5, 0), &["layer is 5"]);
+    expect_error(pool.view(0, 2), &["segment is 2"]);
+    let rows = pool.view(1, 1).unwrap();
+    assert!(rows.ptr(1000).is_null() && !rows.ptr(999).is_null());
 
     let config = BufferConfig { states: 3, layers: 2, slots: 96, format: pool.format().clone() };
     let buffer = DeviceBuffer::new(&config).unwrap();
     assert_eq!(buffer.bytes(), DeviceBuffer::bytes_needed(&config).unwrap());
-    assert!(buffer.slot_ptr(0, 0, 0, 96).is_null() && buffer.slot_ptr(0, 2, 0, 0).is_null());
+    assert!(buffer.view(0, 0, 0).unwrap().ptr(96).is_null());
+    expect_error(buffer.view(0, 2, 0), &["layer is 2"]);
     expect_error(buffer.slot_bytes(0, 0, 96, &mut bytes), &["slot is 96"]);
     expect_error(buffer.slot_bytes(0, 0, 0, &mut []), &["0 bytes"]);
 

@@ -4,6 +4,7 @@ use std::fs;
 
 use avsg_cli::npz::Writer;
 use avsg_cli::trace::Trace;
+use avsg_testkit::tier;
 
 use crate::support::{SAMPLE, errors, file, npy, refused, run};
 
@@ -119,8 +120,11 @@ fn refused_input_is_one_line_and_status_2() {
         let message = refused(line, &["invalid value '-64' for '--"]);
         assert!(!message.contains("tip:"), "{message}");
     }
-    let output = run("bench disk LLAMA --slots 256 --steps 1");
-    assert!(output.status.success() || errors(&output).contains("warm-up"), "{}", errors(&output));
+    // It measures the disk for seconds before it counts the steps of the trace.
+    if tier::thorough() {
+        let output = run("bench disk LLAMA --slots 256 --steps 1");
+        assert!(output.status.success() || errors(&output).contains("warm-up"), "{output:?}");
+    }
 }
 
 #[test]

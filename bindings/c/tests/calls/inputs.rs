@@ -141,27 +141,6 @@ fn pointer<T>(list: &[T]) -> *const T {
 }
 
 #[test]
-fn an_empty_list_of_layers_may_be_null() {
-    each_device(|device| {
-        let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
-        let Handles { engine, plan, .. } = handles;
-        // The first row behind the `stable_len` of the second request.
-        owned.ids[2 * K] = 100;
-        let transfer = |layers: &[usize]| {
-            let (at, count) = (pointer(layers), layers.len());
-            // SAFETY: the list has the length beside it.
-            unsafe { avsg_engine_transfer(engine, plan, at, count, null(), null_mut()) }
-        };
-        expect_error(transfer(&[]), AVSG_INVALID, &["plan is empty"]);
-        // SAFETY: `owned` owns the arrays.
-        ok(unsafe { avsg_engine_plan(engine, &owned.batch(), plan, null_mut()) });
-        ok(transfer(&[]));
-        expect_error(transfer(&[0]), AVSG_INVALID, &["fresh rows is none"]);
-        handles.destroy();
-    });
-}
-
-#[test]
 fn a_stream_that_does_not_exist_is_refused_or_an_error_of_the_device() {
     each_device(|device| {
         let (handles, owned) = (Handles::on(device), Arrays::new(0));

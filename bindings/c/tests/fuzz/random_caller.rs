@@ -33,7 +33,7 @@ pub struct RandomCaller<'a> {
     pub checked: usize,
     /// Plans that needed a row of a file that was never written, by what was done then.
     pub recovered: [usize; 3],
-    /// Plans that were given up otherwise than by a discard: destroyed, overwritten, or both after a newer plan.
+    /// Plans that were given up: discarded, destroyed, or overwritten.
     pub given_up: [usize; 3],
     /// Calls by status.
     pub seen: [usize; 13],
@@ -284,7 +284,7 @@ impl<'a> RandomCaller<'a> {
                 640..700 => self.give_up(),
                 700..720 => self.begin(),
                 720..800 => self.session(),
-                800..815 => self.range(),
+                800..830 => self.range(),
                 _ => self.query(),
             }
         }

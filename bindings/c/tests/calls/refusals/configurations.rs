@@ -236,7 +236,7 @@ fn wrong_pools_are_refused() {
             let (at, count) = (list.as_ptr(), list.len());
             in_file(&|f| (f.layer_indexer, f.layer_indexers) = (at, count), AVSG_INVALID, parts);
         };
-        indexed(&[0, 1], &["indexer"]);
+        indexed(&[0, 1], &["layer 1 has indexer 1 in the pool's file"]);
         indexed(&[0, 2], &["layer"]);
         indexed(&[0], &["layers with an indexer is 1"]);
         let path = c_path(&folder.file("rows"));

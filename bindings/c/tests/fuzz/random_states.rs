@@ -76,9 +76,9 @@ impl RandomCaller<'_> {
         true
     }
 
-    /// Plans a batch, transfers it to no layer or one, and gives it up: discards it, destroys its plan, or plans
-    /// another batch into it, after which no state is blocked but those of a batch that some layer has and another
-    /// one lacks. A load before that is refused where a layer lacks the batch's rows, and then changes nothing.
+    /// Plans a batch, transfers it to no layer or one, or begins that, and gives it up: discards it, destroys its plan,
+    /// or plans another batch into it, after which no state is blocked but those of a batch that some layer has and
+    /// another one lacks. A load before that is refused where a layer lacks the batch's rows, and then changes nothing.
     pub(super) fn give_up(&mut self) {
         let engine = self.handle(Kind::Engine);
         let (model, mut plan) = (self.engine_model(engine), self.plan_of(engine));
@@ -87,18 +87,22 @@ impl RandomCaller<'_> {
             (self.batch(model, model.map_or(2, |model| model.tokens)), self.below(2));
         owned.indexer = model.map_or(0, |model| model.indexer(layer));
         let rows = Self::fresh_rows(model, &owned, layer);
-        let (batch, fresh) = (self.c_batch(&mut owned), c_fresh(&rows));
+        let (batch, fresh, none) = (self.c_batch(&mut owned), c_fresh(&rows), null_mut());
         // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
         // large for any memory, and handles are looked up.
-        let planned = self.record(unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) });
-        let mut moved = false;
+        let planned = self.record(unsafe { avsg_engine_plan(engine, &batch, plan, none) });
+        let (mut moved, mut begun) = (false, None);
         if planned && self.rarely(2) {
             // SAFETY: as above.
-            let status =
-                unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh, null_mut()) };
+            let status = unsafe { avsg_engine_transfer(engine, plan, &layer, 1, &fresh, none) };
             moved = self.record(status) || status == AVSG_LOST_ROWS;
+        } else if planned && self.rarely(2) {
+            // SAFETY: as above.
+            let status = unsafe { avsg_engine_begin(engine, plan, &layer, 1, &fresh, none) };
+            moved = self.record(status);
+            begun = moved.then_some(plan);
         }
-        let loaded = planned && self.rarely(2) && self.load_into(engine, model);
+        let loaded = planned && begun.is_none() && self.rarely(2) && self.load_into(engine, model);
         if self.mistake(20) {
             plan = self.handle(Kind::Plan);
         }
@@ -106,21 +110,33 @@ impl RandomCaller<'_> {
         assert!(!exact || planned, "a plan without a mistake: {}", last_error());
         // A batch that a layer lacks is not overwritten, because what comes then may be refused.
         let lacking = moved && model.is_none_or(|model| model.indexers == 1);
-        let way = self.below(if exact && !lacking { 3 } else { 2 });
+        let way = if begun.is_some() && self.rarely(3) {
+            3
+        } else {
+            self.below(if exact && !lacking { 3 } else { 2 })
+        };
         let done = match way {
             0 => self.record(avsg_engine_discard(engine, plan)),
             1 => self.destroy(Kind::Plan, plan.addr()) == AVSG_OK,
-            _ => {
+            2 => {
                 self.step_into(engine, plan, true);
                 true
             }
+            _ => {
+                let status = avsg_engine_wait(engine, plan);
+                self.record(status) || status == AVSG_LOST_ROWS
+            }
         };
+        if let Some(plan) = begun.filter(|_| self.verify && !exact) {
+            // A refused call leaves the transfer under way.
+            avsg_engine_wait(engine, plan);
+        }
         if exact {
             assert!(done, "the end of a plan: {}", last_error());
             self.given_up[way] += 1;
         }
         // The states may have a plan that no layer has, and nothing may have been planned over it.
-        let unknown = if exact { way == 1 && lacking || self.mistakes > 0 } else { planned };
+        let unknown = if exact { way != 0 && lacking || self.mistakes > 0 } else { planned };
         self.epoch += i32::from(unknown);
     }
 

@@ -89,18 +89,19 @@ fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, w
         // SAFETY: the arrays are valid.
         unsafe { avsg_engine_append(engine, batch, numbers, count, pointer(fresh), stream) }
     };
-    expect_error(append(batch, &[0], &[]), AVSG_NULL, &["fresh is NULL", "append"]);
     let one = avsg_fresh { segments: 1, ..whole };
-    let part = "fresh[1] has 1 segments, but fresh[0] has 2";
-    expect_error(append(batch, &[0, 1], &[whole, one]), AVSG_INVALID, &[part]);
-    let part = "layer is 0, but it comes after layer 1";
-    expect_error(append(batch, &[1, 0], &[whole, whole]), AVSG_INVALID, &[part]);
     let longer = avsg_fresh { size: whole.size + 8, ..whole };
-    let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
-    let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
-    expect_error(append(batch, &[0, 1], &list), AVSG_SIZE, &parts);
-    let parts = ["count is 129", "128 layers"];
-    expect_error(append(batch, &[0; 129], &[whole; 129]), AVSG_INVALID, &parts);
+    let longer = [whole, longer, avsg_fresh { size: 0, ..sized() }];
+    let cases: [(&[usize], &[avsg_fresh], avsg_status, &[&str]); 5] = [
+        (&[0], &[], AVSG_NULL, &["fresh is NULL", "append"]),
+        (&[0, 1], &[whole, one], AVSG_INVALID, &["fresh[1] has 1 segments, but fresh[0] has 2"]),
+        (&[1, 0], &[whole; 2], AVSG_INVALID, &["layer is 0, but it comes after layer 1"]),
+        (&[0, 1], &longer, AVSG_SIZE, &["fresh[1].size is 88", "fresh[0].size is 80"]),
+        (&[0; 129], &[whole; 129], AVSG_INVALID, &["count is 129", "128 layers"]),
+    ];
+    for (layers, fresh, status, parts) in cases {
+        expect_error(append(batch, layers, fresh), status, parts);
+    }
     // An empty list is checked as any other.
     ok(append(batch, &[], &[whole]));
     ok(append(batch, &[], &[]));

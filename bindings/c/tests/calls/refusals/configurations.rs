@@ -248,7 +248,9 @@ fn wrong_pools_are_refused() {
         let both = |s: &mut Structs| (s.pool.file, s.pool.allocator) = (&file, &allocator);
         on.invalid(&both, &["allocator", "file"]);
         let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
-        on.invalid(&|s| (s.pool.file, s.pool.pages) = (&file, huge), &["pages", "file"]);
+        let parts = ["pages", "the rows of this pool are in a file"];
+        on.invalid(&|s| (s.pool.file, s.pool.pages) = (&file, huge), &parts);
+        on.invalid(&|s| (s.pool.file, s.pool.rows) = (&file, usize::MAX / 2), &["pool geometry"]);
         let both = |s: &mut Structs| (s.pool.file, s.pool.layout) = (&file, &whole);
         on.invalid(&both, &["pool file is set", "memory of the caller"]);
         assert_eq!(folder.count(), 0);

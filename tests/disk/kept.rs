@@ -192,7 +192,7 @@ fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     let kept = Kept::new(&folder, "rows");
     let pool = kept.open();
     let mut random = SplitMix64::new(42);
-    for _ in 0..if tier::thorough() { 500 } else { 80 } {
+    for _ in 0..if tier::thorough() { 500 } else { 40 } {
         let (byte, bit) = (random.below(ROWS * RECORD as usize) as u64, random.below(8) as u32);
         kept.flip(START + byte, bit);
         check(&pool, &[((byte % RECORD / STRIDE) as usize, (byte / RECORD) as usize)]);

@@ -100,6 +100,8 @@ impl RandomCaller<'_> {
             // SAFETY: as above.
             let status = unsafe { avsg_engine_begin(engine, plan, &layer, 1, &fresh, none) };
             moved = self.record(status);
+            let expected = model.is_some() && self.exact();
+            assert!(moved || !expected, "a begin without a mistake: {}", last_error());
             begun = moved.then_some(plan);
         }
         let loaded = planned && begun.is_none() && self.rarely(2) && self.load_into(engine, model);

@@ -65,6 +65,9 @@ const MISTAKES: &[(Change, avsg_status, &[&str])] = &[
     (|_, f| f.bytes[1] = usize::MAX, AVSG_INVALID, &["fresh "]),
 ];
 
+/// The layers and the fresh rows of an append, and its answer.
+type WrongAppend<'a> = (&'a [usize], &'a [avsg_fresh], avsg_status, &'a [&'a str]);
+
 /// Makes each mistake, in a stream unless it is NULL. The engine has done nothing then.
 fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, whole: avsg_fresh) {
     let Handles { engine, plan, .. } = *handles;
@@ -92,7 +95,7 @@ fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, w
     let one = avsg_fresh { segments: 1, ..whole };
     let longer = avsg_fresh { size: whole.size + 8, ..whole };
     let longer = [whole, longer, avsg_fresh { size: 0, ..sized() }];
-    let cases: [(&[usize], &[avsg_fresh], avsg_status, &[&str]); 5] = [
+    let cases: [WrongAppend<'_>; 5] = [
         (&[0], &[], AVSG_NULL, &["fresh is NULL", "append"]),
         (&[0, 1], &[whole, one], AVSG_INVALID, &["fresh[1] has 1 segments, but fresh[0] has 2"]),
         (&[1, 0], &[whole; 2], AVSG_INVALID, &["layer is 0, but it comes after layer 1"]),

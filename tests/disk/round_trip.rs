@@ -5,7 +5,7 @@ use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, check_row, config, expect_error, write, write_and_flush};
+use super::{bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const ROWS: usize = 100;
 
@@ -47,27 +47,6 @@ fn rows_are_read_back_by_every_way() {
         }
     }
     assert_eq!(folder.count(), 0, "private files have no name");
-}
-
-#[test]
-fn a_token_of_61_layers_is_written_once() {
-    let folder = Scratch::new();
-    let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();
-    write_and_flush(&pool, 0..32, 0);
-    let (info, stats) = (pool.disk_info().unwrap(), pool.disk_stats().unwrap());
-    let per_token = stats.written_bytes_per_token(61);
-    println!("{info}: {per_token} bytes written per token of {}", 61 * 1152);
-    assert_eq!(stats.written_bytes, 32 * info.record_bytes as u64);
-    // A prompt comes layer by layer, and fits the queue.
-    let prompt = info.queue_records.min(30);
-    for layer in 0..61 {
-        for row in 32..32 + prompt {
-            pool.write_row(layer, row, &bytes_of(layer, row, 0, 1152)).unwrap();
-        }
-    }
-    pool.flush().unwrap();
-    let whole = (32 + prompt) * info.record_bytes;
-    assert_eq!(pool.disk_stats().unwrap().written_bytes, whole as u64);
 }
 
 /// Returns the bytes of rows of some layers as a range call has them.
@@ -155,10 +134,6 @@ fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();
     let mut pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
     expect_error(pool.view(0, 0), &["no address in memory"]);
-    expect_error(pool.export(), &["in a file"]);
-    assert_eq!(pool.chunks().len(), 0);
-    let read = pool.read_row(1, 7, &mut [0; 64]);
-    expect_error(read, &["row 7 of layer 1 is not whole"]);
     expect_error(pool.write_row(0, 10, &[0; 64]), &["row is 10"]);
     expect_error(pool.write_row(0, 0, &[0; 63]), &["63 bytes"]);
     pool.demote().unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zip::{ZipArchive, ZipWriter};
 
-use crate::array::{Array, NumberKind, wrong_kind};
+use crate::array::Array;
 use crate::checks::require;
 use crate::output_file;
 use avsg::{Error, Result};
@@ -21,9 +21,6 @@ const MAX_HEADER: usize = 1024;
 /// Bytes before the header: the magic, the version and the length.
 const PREAMBLE: usize = 10;
 
-/// The arrays of an `.npz` file.
-pub(crate) struct Archive(ZipArchive<Cursor<Vec<u8>>>);
-
 pub(crate) fn invalid(
     limit: impl Into<String>,
     value: impl ToString,
@@ -32,60 +29,47 @@ pub(crate) fn invalid(
     Error::invalid("trace", value, limit, remedy)
 }
 
-impl Archive {
-    /// Opens an archive; `name` is that of its file.
-    pub(crate) fn new(name: &str, bytes: Vec<u8>) -> Result<Self> {
-        ZipArchive::new(Cursor::new(bytes)).map(Self).map_err(|e| {
-            let limit = format!("it is not a complete .npz archive ({})", first_line(&e));
-            invalid(limit, name, "copy or write the file again")
-        })
-    }
-
-    /// Returns the names of the arrays.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.0
-            .file_names()
-            .filter_map(|name| name.strip_suffix(".npy"))
-            .map(str::to_owned)
-            .collect()
-    }
-
-    pub(crate) fn array(&mut self, name: &str) -> Result<Array> {
+/// Returns the names of the arrays of an `.npz` file, and those arrays that `is_read` chooses. `file` is its name.
+pub(crate) fn arrays(
+    file: &str,
+    bytes: Vec<u8>,
+    is_read: impl Fn(&str) -> bool,
+) -> Result<(Vec<String>, Vec<Array>)> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| {
+        let limit = format!("it is not a complete .npz archive ({e})");
+        invalid(limit, file, "copy or write the file again")
+    })?;
+    let names = archive.file_names().filter_map(|name| name.strip_suffix(".npy"));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let read = |name: &String| {
         let broken = |e: &dyn std::fmt::Display| {
-            let limit = format!("the archive's entry is damaged ({})", first_line(e));
+            let limit = format!("the archive's entry is damaged ({e})");
             invalid(limit, format!("array {name}"), "copy or write the file again")
         };
-        let entry = self.0.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
+        let entry = archive.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
         let mut bytes = Vec::new();
         entry.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| broken(&e))?;
         let limit = format!("an array has at most {MAX_BYTES} bytes");
         let fits = bytes.len() as u64 <= MAX_BYTES;
         require(fits, "trace", format!("array {name}"), limit, "split the trace")?;
-        parse(name, bytes)
-    }
+        parse(name, &bytes)
+    };
+    let arrays = names.iter().filter(|name| is_read(name)).map(read).collect::<Result<_>>()?;
+    Ok((names, arrays))
 }
 
 /// Parses the bytes of one `.npy` file.
-pub(crate) fn parse(name: &str, bytes: Vec<u8>) -> Result<Array> {
-    let header = Header::of(&bytes).map_err(|why| {
+pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Array> {
+    let header = Header::of(bytes).map_err(|why| {
         let limit = format!("its .npy header is unusable ({why})");
         invalid(limit, format!("array {name}"), "save it again")
     })?;
     let Header { kind, is_fortran, shape, start } = header;
-    let found = NumberKind::named(kind);
-    let kind = found.ok_or_else(|| wrong_kind(name, &format!("'{kind}'"), &NumberKind::NUMBERS))?;
     // The two orders are the same for an array of one dimension.
     let is_c = !is_fortran || shape.len() <= 1;
     let (value, remedy) = (format!("Fortran (array {name})"), "save numpy.ascontiguousarray of it");
     require(is_c, "order", value, "it must be C", remedy)?;
-    Array::new(name, shape, kind, bytes, start)
-}
-
-/// Returns the first line of a parser's message, without the position that the other lines draw.
-pub(crate) fn first_line(error: &dyn std::fmt::Display) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    line.split("-->").next().unwrap_or_default().trim_end_matches([' ', ':']).to_owned()
+    Array::new(name, shape, kind, &bytes[start..])
 }
 
 /// The header of an `.npy` file, the text of a Python dictionary: `{'descr': '<i4', 'fortran_order': False,

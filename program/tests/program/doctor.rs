@@ -291,7 +291,7 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
     // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
     let unused = corrupt(KernelName::Transfer, Arg::Kv0, 2 * 256 * 1152 / 4 - 1, 5);
     let unused_reason =
-        "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
+        "with slots by a table of blocks and a slot_base: step 0: word of the slots 147455 is 5";
     let misses = "the device wrote 65 as a request's number of misses";
     let word = "word of a table 20 is 5, and the CPU's is -1";
     let both = "hang=avsg_step,exception=avsg_append";
@@ -302,7 +302,7 @@ fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
         (&table, "avsg_plan", &[("wrong", word), ("not_run", "avsg_reset")]),
         (&summary, "avsg_plan", &[GOOD, ("wrong", misses)]),
         (&slot, "avsg_plan", &[GOOD, ("wrong", "slot 3 is 0, and the CPU's is")]),
-        (&row, "avsg_transfer", &[GOOD, GOOD, ("wrong", "slot 0 has not the row of id")]),
+        (&row, "avsg_transfer", &[GOOD, GOOD, ("wrong", "slot 0 with the row of id ")]),
         (&unused, "avsg_transfer", &[GOOD, GOOD, ("wrong", unused_reason)]),
     ];
     for (faults, only, expected) in cases {
@@ -333,7 +333,7 @@ fn a_kernel_that_is_wrong_in_another_geometry_is_named() {
             corrupt(KernelName::Plan, Arg::Slot, 8 * 64 - 1, 0),
             "avsg_plan: step 0: slot 511 is 0",
         ),
-        ("four_tokens", row, "avsg_step: step 2: slot 255 has not the row of id"),
+        ("four_tokens", row, "avsg_step: step 2: slot 255 with the row of id "),
         (
             "learned",
             corrupt(KernelName::Plan, Arg::Tables, value, 9),
@@ -342,12 +342,12 @@ fn a_kernel_that_is_wrong_in_another_geometry_is_named() {
         (
             "pages",
             corrupt(KernelName::Plan, Arg::MissRow, 0, 7),
-            "avsg_plan: step 0: the miss lists differ",
+            "avsg_plan: step 0: word of the miss lists ",
         ),
         (
             "paper_table",
             corrupt(KernelName::Reset, Arg::Tables, link, 9),
-            &format!("avsg_reset: word of a table {link} is 9"),
+            &format!("avsg_reset: step 0: word of a table {link} is 9"),
         ),
     ];
     for (geometry, faults, reason) in cases {

@@ -9,13 +9,12 @@ use std::{env, fs};
 use anyhow::{Context as _, Result, anyhow};
 use avsg::Error;
 use avsg_linker::ascend::cann;
-use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::check::{CHECKS, Check, CheckKind};
 use super::options::Options;
-use super::report::{FoundDevice, Line, NoDevice, Report, Toolkit};
+use super::report::{Line, Report, Toolkit};
 use super::times::ROWS;
 use super::{harness, watch};
 
@@ -27,16 +26,7 @@ fn watched<T: DeserializeOwned>(
 ) -> Result<std::result::Result<T, (&'static str, String)>> {
     let program = env::current_exe().context("finding this program")?;
     let mut command = Command::new(program);
-    let device = options.target.device.to_possible_value().context("the device has a name")?;
-    command.args(["doctor", "--device", device.get_name()]);
-    command.args(["--limit", &options.limit.to_string()]);
-    if let Some(library) = &options.target.library {
-        command.arg("--library").arg(library);
-    }
-    for (name, value) in [("--k", options.target.k), ("--slots", options.target.slots)] {
-        command.args(value.map(|value| format!("{name}={value}")));
-    }
-    command.args(["--check", check]).arg(folder);
+    command.args(env::args_os().skip(1)).args(["--check", check]).arg(folder);
     Ok(match watch::run(&mut command, Duration::from_secs(options.limit))? {
         Ok(text) => Ok(serde_json::from_str(&text)?),
         Err(end) => Err(end),
@@ -85,24 +75,25 @@ pub fn examine(options: &Options) -> Result<Report> {
         device: None,
         lines: Vec::new(),
     };
-    type Described = std::result::Result<FoundDevice, NoDevice>;
+    type Described = std::result::Result<Map<String, Value>, (String, Option<String>)>;
     match watched::<Described>(options, "device", Path::new(""))? {
         Ok(Ok(device)) => report.device = Some(device),
-        Ok(Err(NoDevice { reason, no_runtime })) => {
-            refuse_file(options.target.library.as_deref(), no_runtime)?;
+        Ok(Err((reason, tried))) => {
+            refuse_file(options.library.as_deref(), tried)?;
             report.no_device = Some(reason);
         }
         Err((status, text)) => add(&mut report.lines, "device", Line::bad(status, text)),
     }
     let Some(device) = &report.device else { return Ok(report) };
+    let chip = device["soc"].as_str().unwrap_or_default();
     for remark in &report.cann.remarks {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
-    let (target, plain) = (&options.target, harness::plain(&options.target));
-    let built = harness::build(target, &device.soc, &plain, false);
+    let plain = harness::plain(options);
+    let built = harness::build(options, chip, &plain, false);
     let built = built.and_then(|folder| {
-        harness::build_probes(target, &device.soc, &folder)?;
+        harness::build_probes(options, chip, &folder)?;
         Ok(folder)
     });
     let line = Line::new(built.as_ref().map(|_| true.into()).map_err(|e| anyhow!("{e:#}")));
@@ -114,7 +105,7 @@ pub fn examine(options: &Options) -> Result<Report> {
         let params = (check.vary)(plain);
         let folder = match params == plain && !check.inlined {
             true => Ok(folder.clone()),
-            false => harness::build(target, &device.soc, &params, check.inlined),
+            false => harness::build(options, chip, &params, check.inlined),
         };
         for (name, line) in examined(options, check, folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };

@@ -1,11 +1,20 @@
 //! The options of `avsg doctor`.
 
-use clap::Args;
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 
 use super::check::{CHECKS, Check};
-use super::target::Target;
 use crate::command::output::OutputOptions;
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// An Ascend 910B of this machine
+    Ascend,
+    /// The simulated runtime, which runs the same code; its times mean nothing
+    AscendSim,
+}
 
 /// The options of `avsg doctor`.
 #[derive(Args, Debug)]
@@ -18,9 +27,18 @@ use crate::command::output::OutputOptions;
                         avsg doctor --json report.json"
 )]
 pub struct Options {
-    /// The device and the geometry
-    #[command(flatten)]
-    pub target: Target,
+    /// Device that is examined
+    #[arg(long, value_enum, default_value = "ascend")]
+    pub device: DeviceKind,
+    /// Library of the runtime [default: libacl_rt.so, then libascendcl.so]
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
+    /// K, the ids selected per token [default: 2048, and 64 on the simulator]
+    #[arg(long, value_name = "K")]
+    pub k: Option<u32>,
+    /// S, the slots per request [default: 8192, and 256 on the simulator]
+    #[arg(long, value_name = "S")]
+    pub slots: Option<u32>,
     /// Run only these checks, separated by commas, and the kernels that they need
     #[arg(long, value_name = "CHECK", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)))]
@@ -38,6 +56,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns whether the device is the simulator in this process.
+    pub fn simulated(&self) -> bool {
+        self.device == DeviceKind::AscendSim && self.library.is_none()
+    }
+
     /// Returns whether a check was asked for, or a check that needs it.
     pub fn selects(&self, check: &Check) -> bool {
         let needs = |wanted: &String| {

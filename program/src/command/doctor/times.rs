@@ -121,7 +121,6 @@ pub fn measure(harness: &Harness, check: &str) -> Vec<(&'static str, Line)> {
 /// Measures a time several times, at least once.
 fn samples(harness: &Harness, row: &TimeLine) -> Result<Vec<f64>> {
     let setting = match row.work {
-        Kernel("append", _) => return appends(harness),
         Kernel(kernel, kind) => return steps(harness, kernel, kind),
         Launches | Code(_) => [0; 3],
         Run(_, depth, bytes) => [depth, bytes, depth],
@@ -184,11 +183,19 @@ fn ids(k: usize, step: usize, kind: &str) -> Vec<i32> {
     (0..k).map(|i| id(i) as i32).collect()
 }
 
+/// Times a kernel on the ids of a kind, or the append of a row.
 fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
     let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
-    let k = harness.params.k as usize;
-    let mut batch = OwnedBatch::uniform(k, 1, 1, engine.pool().rows());
-    let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
+    let (k, rows) = (harness.params.k as usize, engine.pool().rows());
+    let mut batch = OwnedBatch::uniform(k, 1, 1, rows);
+    let mut fresh = FreshRows::new(engine.pool().format(), 1);
+    let id = rows as i32 / 2;
+    fresh.put(0, id, 9);
+    if kernel == "append" {
+        (batch.stable[0], batch.seq[0]) = (id, id + 1);
+    }
+    let fresh = std::slice::from_ref(&fresh);
+    let arrays = DeviceArrays::new(&harness.context, &batch, fresh)?;
     let mut plan = engine.new_plan(1, 1)?;
     let mut samples = Vec::new();
     // The first step is not counted.
@@ -196,52 +203,32 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
         batch.ids = ids(k, step, kind);
         // A new generation empties the table, so that every id misses.
         batch.generation[0] = if kind == "misses" { step as i32 } else { 1 };
-        arrays.write(&batch, &[])?;
-        let (batch, stream) = (arrays.batch(), probe.stream.raw());
-        progress(&format!("avsg_{}", if kernel == "step" { "step" } else { "plan" }));
-        let mut us = probe.time(|| {
-            // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the
-            // stream before they are written again.
-            let queued = unsafe {
-                match kernel {
-                    "step" => engine.enqueue_step(&batch, &mut plan, 0, None, stream),
-                    _ => engine.enqueue_plan(&batch, &mut plan, stream),
-                }
-            };
-            Ok(queued?)
-        })?;
-        if kernel == "transfer" {
-            progress("avsg_transfer");
-            us = probe.time(|| {
-                // SAFETY: `plan` was filled by the kernel before this one in the same stream, and `time`
-                // waits for the stream.
-                let queued = unsafe { engine.enqueue_transfer(&plan, &[0], None, stream) };
+        arrays.write(&batch, fresh)?;
+        let (batch, segments, stream) = (arrays.batch(), arrays.fresh(0), probe.stream.raw());
+        let mut time = |kernel: &str| {
+            progress(&format!("avsg_{kernel}"));
+            let fresh = DeviceFresh { segments: &segments };
+            probe.time(|| {
+                // SAFETY: the device arrays have the lengths that the batch states, a plan that is transferred was
+                // filled by the kernel before this one in the same stream, and `time` waits for the stream before
+                // anything is written again.
+                let queued = unsafe {
+                    match kernel {
+                        "step" => engine.enqueue_step(&batch, &mut plan, 0, None, stream),
+                        "plan" => engine.enqueue_plan(&batch, &mut plan, stream),
+                        "transfer" => engine.enqueue_transfer(&plan, &[0], None, stream),
+                        _ => engine.enqueue_append(&batch, 1, &[0], &fresh, stream),
+                    }
+                };
                 Ok(queued?)
-            })?;
+            })
+        };
+        if kernel == "transfer" {
+            time("plan")?;
         }
+        let us = time(kernel)?;
         samples.extend((step > 0).then_some(us));
     }
     engine.close()?;
     Ok(samples)
-}
-
-fn appends(harness: &Harness) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
-    let mut batch = OwnedBatch::new(harness.params.k as usize, 0);
-    let mut fresh = FreshRows::new(engine.pool().format(), 1);
-    let id = engine.pool().rows() as i32 / 2;
-    batch.push([0, 1, id, id + 1], &[vec![-1; harness.params.k as usize]]);
-    fresh.put(0, id, 9);
-    let arrays = DeviceArrays::new(&harness.context, &batch, std::slice::from_ref(&fresh))?;
-    arrays.write(&batch, &[fresh])?;
-    let (batch, segments, stream) = (arrays.batch(), arrays.fresh(0), probe.stream.raw());
-    let fresh = DeviceFresh { segments: &segments };
-    progress("avsg_append");
-    let us = |_| {
-        // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the stream.
-        probe.time(|| unsafe { Ok(engine.enqueue_append(&batch, 1, &[0], &fresh, stream)?) })
-    };
-    let samples = (0..count(harness)).map(us).collect();
-    engine.close()?;
-    samples
 }

@@ -2,37 +2,24 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use serde::Serialize;
+use serde_json::Value;
 
 /// Begins the line of a result. Every other line names what the process does next.
 const RESULT: &str = "result ";
 
-/// Whether another process watches this one.
-static WATCHED: AtomicBool = AtomicBool::new(false);
-
-/// Names what this process does first, and from here on what it does next.
-pub fn begin(what: &str) {
-    WATCHED.store(true, Ordering::Relaxed);
-    progress(what);
-}
-
-/// Names what this process does next, for the process that watches this one if there is one.
+/// Names what this process does next, for the process that watches this one.
 pub fn progress(what: &str) {
-    if WATCHED.load(Ordering::Relaxed) {
-        println!("running {what}");
-    }
+    println!("running {what}");
 }
 
 /// Prints the result of a check for the process that watches this one.
-pub fn answer(result: &impl Serialize) -> Result<()> {
-    println!("{}{}", RESULT, serde_json::to_string(result)?);
-    Ok(())
+pub fn answer(result: &Value) {
+    println!("{RESULT}{result}");
 }
 
 /// Seconds that a stopped process gets to end. One that waits in a driver may never end.

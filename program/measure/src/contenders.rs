@@ -13,7 +13,6 @@ use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use serde::Serialize;
 
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
@@ -24,7 +23,7 @@ use crate::turns::Contender;
 const SHORT_ROW: usize = 8;
 
 /// The model and the batch of a step.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// The layers of the model.
     pub layers: usize,
@@ -37,7 +36,6 @@ pub struct Sizes {
     /// The threads of each contender, the caller's included.
     pub threads: usize,
     /// The number of ids, which are below it.
-    #[serde(skip)]
     pub ids: usize,
     /// Bytes of a row; `None` times plans alone.
     pub row_bytes: Option<usize>,

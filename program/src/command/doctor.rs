@@ -42,7 +42,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if let Some(reason) = report.no_device.as_ref().filter(|_| !options.output.shows_text()) {
         eprintln!("skipped: no device: {reason}");
     }
-    let json = private::without_names(to_value(with_origin(&[], &report))?);
+    let json = private::without_names(with_origin(&[], &report)?);
     options.output.put(&[], &json, || report.page())?;
     Ok(if report.kernels_are_good() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

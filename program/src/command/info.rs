@@ -20,7 +20,6 @@ use super::model::{Model, ModelOptions};
 use super::output::{self, Cell, OutputOptions, Page, Table, count};
 use crate::checks::product;
 use crate::disk::layout;
-use ascend_device::Ascend;
 
 #[derive(Args, Debug)]
 #[command(
@@ -106,7 +105,7 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
         page => options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX),
     };
     let pool = PoolConfig::new(layers, context, format.clone());
-    let device = Ascend::examine(&options.device, &p)?;
+    let device = ascend_device::examine(&options.device, &p)?;
     let columns = ["memory", "per request", "all requests", "computed as"];
     let mut memory = Memory { shown: Table::new(columns), bytes: Map::new() };
 
@@ -164,7 +163,7 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
     let (fits, place) = match &device {
         None => (here(on_device.saturating_add(on_host)), "available memory of this machine"),
         Some(device) => {
-            let both = device.fits(on_device).zip(here(on_host));
+            let both = device.free.map(|free| on_device <= free).zip(here(on_host));
             (
                 both.map(|(device, host)| device && host),
                 "free memory of the device and of this machine",
@@ -205,10 +204,10 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
         machines.join(", "),
         available.map_or_else(|| "unknown memory".into(), output::bytes)
     ));
-    device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
+    device.iter().for_each(|device| page.text(format!("device    {}", device.line)));
     let report = json!({
         "cpu": {"machines": machines, "chosen": chosen, "lacks": missing, "cores": cores},
-        "device": device,
+        "device": device.map(|device| device.json),
         "available_bytes": available,
         "geometry": Deployment { table: geometry, model, context },
         "bytes": memory.bytes,

@@ -136,7 +136,7 @@ impl Wish {
     fn is_met_by(&self, point: &Point) -> bool {
         let hits =
             self.hit_rate.is_none_or(|least| point.hit_rate.is_some_and(|rate| rate >= least));
-        let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.deciding().0));
+        let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.deciding()));
         let fits = self.device_bytes.is_none_or(|most| point.device_bytes as f64 <= most);
         hits && fits && self.tpot_ms.is_none_or(|most| tpot.is_some_and(|ms| ms <= most))
     }

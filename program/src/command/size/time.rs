@@ -76,15 +76,6 @@ pub struct Model {
     all: (f64, f64),
 }
 
-/// Microseconds of matching per token and indexer.
-#[derive(Clone, Copy)]
-pub struct Matching {
-    /// The median over the steps of a trace, or the given time.
-    pub us: f64,
-    /// The first and the ninth decile; `None` if the time is given.
-    pub range_us: Option<[f64; 2]>,
-}
-
 /// The times of a step and of an output token.
 #[derive(Clone, Copy, Serialize)]
 pub struct Times {
@@ -101,10 +92,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the time per output token and the speed-up that decide: with rows on the disk, if one is
-    /// named.
-    pub fn deciding(&self) -> (f64, f64) {
-        self.disk.map_or((self.tpot_ms, self.speed_up), |disk| (disk.tpot_ms, disk.speed_up))
+    /// Returns the milliseconds per output token that decide: with rows on the disk, if one is named.
+    pub fn deciding(&self) -> f64 {
+        self.disk.map_or(self.tpot_ms, |disk| disk.tpot_ms)
     }
 }
 
@@ -139,17 +129,10 @@ impl TimeOptions {
         let remedy = "pass the mean number of accepted drafts plus 1";
         require((1.0..=most).contains(&accepted), "--accepted", accepted, limit, remedy)?;
         let disk = self.link.as_ref().map(|link| Disk::new(link, deployment)).transpose()?;
-        let link_gbs = match self.link_gbs {
-            Some(given) => given,
-            None => {
-                let rows = COPIED_BYTES.div_ceil(deployment.model.row_bytes);
-                measure_copy(
-                    rows,
-                    deployment.model.row_bytes,
-                    Copier::for_rows(deployment.model.row_bytes),
-                )?
-            }
-        };
+        let bytes = deployment.model.row_bytes;
+        let measured =
+            || measure_copy(COPIED_BYTES.div_ceil(bytes), bytes, Copier::for_rows(bytes));
+        let link_gbs = self.link_gbs.map_or_else(measured, Ok)?;
         Ok(Some(Model {
             label: "a model; measured is only what is not given",
             link_gbs,
@@ -185,11 +168,11 @@ impl Model {
         Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up, disk }
     }
 
-    /// Returns the given time of matching per token, or else measures the steps of a trace on this machine's
-    /// CPU.
-    pub fn matching(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<Matching> {
+    /// Returns the microseconds of matching per token and indexer: the median over the steps of a trace on this machine's
+    /// CPU, and the first and the ninth decile; the given time if there is one.
+    pub fn matching(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<[f64; 3]> {
         if let Some(us) = self.match_us {
-            return Ok(Matching { us, range_us: None });
+            return Ok([us; 3]);
         }
         let mut table = StandaloneTable::new(params)?;
         let time = |ids: &[i32]| {
@@ -201,7 +184,7 @@ impl Model {
         };
         let steps = trace.ids.chunks_exact(trace.tokens * trace.k);
         let Summary { p10, p50, p90, .. } = summary(&mut steps.map(time).collect::<Vec<_>>());
-        Ok(Matching { us: p50, range_us: Some([p10, p90]) })
+        Ok([p50, p10, p90])
     }
 }
 

@@ -124,28 +124,6 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A number that an array can have.
-pub trait Number: Copy {
-    /// The name of its type in a header.
-    const KIND: &'static str;
-
-    /// Adds its bytes, the lowest first.
-    fn write(self, out: &mut Vec<u8>);
-}
-
-macro_rules! numbers {
-    ($($number:ty: $kind:literal),*) => {$(
-        impl Number for $number {
-            const KIND: &'static str = $kind;
-
-            fn write(self, out: &mut Vec<u8>) {
-                out.extend(self.to_le_bytes());
-            }
-        }
-    )*};
-}
-numbers!(u8: "|u1", i32: "<i4", i64: "<i8", u64: "<u8");
-
 /// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.
 pub struct Writer(ZipWriter<Cursor<Vec<u8>>>);
 
@@ -158,17 +136,24 @@ impl Default for Writer {
 
 impl Writer {
     /// Adds one array. It is serialised first, because the compressor is slow with a write per value.
-    pub fn array<T: Number>(&mut self, name: &str, shape: &[usize], data: &[T]) -> Result<()> {
+    pub fn array<T: Copy + Into<i128> + TryFrom<i128>>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        data: &[T],
+    ) -> Result<()> {
         // A tuple of one has a comma, too.
         let shape: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
-        let kind = T::KIND;
+        let (size, order) = (size_of::<T>(), if size_of::<T>() == 1 { '|' } else { '<' });
+        let letter = if T::try_from(-1).is_ok() { 'i' } else { 'u' };
+        let kind = format!("{order}{letter}{size}");
         let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
         // The values begin at a multiple of 64 bytes.
         let length = (PREAMBLE + header.len() + 1).next_multiple_of(64) - PREAMBLE;
         let mut image = b"\x93NUMPY\x01\x00".to_vec();
         image.extend((length as u16).to_le_bytes());
         image.extend(format!("{header:0$}\n", length - 1).bytes());
-        data.iter().for_each(|value| value.write(&mut image));
+        data.iter().for_each(|&value| image.extend(&value.into().to_le_bytes()[..size]));
         let failed = |e: zip::result::ZipError| unserialised(name, e.into());
         self.0.start_file(format!("{name}.npy"), Default::default()).map_err(failed)?;
         self.0.write_all(&image).map_err(|e| unserialised(name, e))

@@ -14,7 +14,7 @@ use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The kind of hash table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -133,32 +133,25 @@ pub fn lifetime(rule: &str) -> Result<Lifetime, String> {
     })
 }
 
-/// The geometry and the rules of a table, as reports have them.
-#[derive(Serialize)]
-pub(crate) struct Geometry {
-    table: &'static str,
-    k: u32,
-    tokens: u32,
-    slots: u32,
-    spread: u32,
-    retries: u32,
-    lifetime: String,
-    page: u32,
-    /// The geometry as a page has it.
-    #[serde(skip)]
-    pub words: String,
-}
-
-impl From<&Params> for Geometry {
-    fn from(p: &Params) -> Self {
-        let &Params { k, tokens, slots, spread, retries, page, .. } = p;
-        let table = if p.table == Table::Wide { "wide" } else { "paper" };
-        let lifetime = p.lifetime.to_string();
-        let words = format!(
-            "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
-        );
-        Self { table, k, tokens, slots, spread, retries, lifetime, page, words }
-    }
+/// Returns the geometry and the rules of a table as JSON, and as a page has them.
+pub(crate) fn described(p: &Params) -> (Value, String) {
+    let &Params { k, tokens, slots, spread, retries, page, .. } = p;
+    let table = if p.table == Table::Wide { "wide" } else { "paper" };
+    let lifetime = p.lifetime.to_string();
+    let words = format!(
+        "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
+    );
+    let json = json!({
+        "table": table,
+        "k": k,
+        "tokens": tokens,
+        "slots": slots,
+        "spread": spread,
+        "retries": retries,
+        "lifetime": lifetime,
+        "page": page,
+    });
+    (json, words)
 }
 
 /// The bytes of a KV row of DeepSeek V3.2 and GLM-5 in bfloat16.

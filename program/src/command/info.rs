@@ -12,10 +12,9 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::system::{available_memory, cpus::allowed_cpu_count};
 
 use clap::Args;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::engine_options::{DeviceOptions, Geometry, TableOptions};
+use super::engine_options::{DeviceOptions, TableOptions, described};
 use super::model::{Model, ModelOptions};
 use super::output::{self, Cell, OutputOptions, Page, Table, count};
 use crate::checks::product;
@@ -183,13 +182,17 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
         "It takes {on_device} of device memory and {on_host} of host memory, {fits}."
     ));
     page.table(&memory.shown);
-    let geometry = Geometry::from(&p);
+    let (mut setting, geometry) = described(&p);
+    let sizes = [("layers", layers), ("indexers", indexers), ("requests", requests)];
+    for (name, n) in sizes.into_iter().chain([("row_bytes", row_bytes), ("context", context)]) {
+        setting[name] = n.into();
+    }
     page.text(format!(
         "assumed   {} ({}), {}, {context} tokens of context, rows of {row_bytes} bytes; {}; 1 MB is 10^6 bytes",
         count(layers, "layer"),
         count(indexers, "indexer"),
         count(requests, "request"),
-        geometry.words,
+        geometry,
     ));
     let machines: Vec<String> = Machine::all().iter().map(ToString::to_string).collect();
     let chosen = Machine::find(config.machine)?.to_string();
@@ -209,19 +212,9 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
         "cpu": {"machines": machines, "chosen": chosen, "lacks": missing, "cores": cores},
         "device": device.map(|device| device.json),
         "available_bytes": available,
-        "geometry": Deployment { table: geometry, model, context },
+        "geometry": setting,
         "bytes": memory.bytes,
         "files": files,
     });
     Ok((report, page))
-}
-
-/// The model, the batch and the rows.
-#[derive(Serialize)]
-struct Deployment {
-    #[serde(flatten)]
-    table: Geometry,
-    #[serde(flatten)]
-    model: Model,
-    context: usize,
 }

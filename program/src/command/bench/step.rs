@@ -12,11 +12,9 @@ use avsg::pool::HostPool;
 use avsg::system::available_memory;
 use avsg::system::cpus::allowed_cpu_count;
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::contenders::{Entry, Server, Shared, Sizes};
-use crate::stats::Summary;
 use crate::turns::{Contender, Turns};
 
 use super::workload::{HISTORY, Selections, Workload};
@@ -70,22 +68,6 @@ pub struct Options {
     steps: usize,
     #[command(flatten)]
     output: OutputOptions,
-}
-
-/// The times of one part of a contender's steps.
-#[derive(Serialize)]
-struct StepRow {
-    what: String,
-    layers: usize,
-    /// Tables or buffers that the contender has.
-    buffers: usize,
-    /// Median time of a step, divided by layers and requests.
-    us_per_request: f64,
-    /// The same of the first decile and of the ninth.
-    us_first_decile: f64,
-    us_ninth_decile: f64,
-    /// Median time of a step.
-    step_us: f64,
 }
 
 /// The turns of the contenders. The tables are warm after eight steps.
@@ -145,25 +127,42 @@ pub fn run(options: &Options) -> Result<()> {
     let ids = |step| Cow::Owned(selections.step(step));
     let (times, disturbance) = race("step", &turns, &mut contenders, ids)?;
     let misses = server.borrow().misses_after(turns.warm_up);
-    let rows: Vec<StepRow> = (contenders.iter().zip(about).zip(&times))
-        .flat_map(|((contender, about), times)| rows(contender, about, times, sizes.requests))
-        .collect();
+    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
+    let mut table = Table::new(columns.split(" | "));
+    let (mut rows, mut medians) = (Vec::new(), Vec::new());
+    for ((Contender { name, parts, .. }, (layers, buffers)), times) in
+        contenders.iter().zip(about).zip(times)
+    {
+        let each = 1.0 / (layers * sizes.requests) as f64;
+        for (part, us) in parts.iter().zip(times) {
+            let what = if part.is_empty() { name.clone() } else { format!("{name}: {part}") };
+            let [low, median, high] = [us.p10, us.p50, us.p90].map(|us| us * each);
+            table.add_row([
+                (&what).into(),
+                layers.into(),
+                buffers.into(),
+                number(median),
+                range(low, high),
+                number(us.p50 / 1e3),
+            ]);
+            rows.push(json!({
+                "what": what,
+                "layers": layers,
+                // Tables or buffers that the contender has.
+                "buffers": buffers,
+                // The time of a step, divided by layers and requests.
+                "us_per_request": median,
+                "us_first_decile": low,
+                "us_ninth_decile": high,
+                "step_us": us.p50,
+            }));
+            medians.push((what, us.p50));
+        }
+    }
     let (machine, workload) = (Host::detect(), options.workload.name());
     let (k, slots, lifetime) = (params.k, params.slots, params.lifetime.to_string());
     let mut page = Page::default();
-    page.text(verdict(&rows));
-    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
-    let mut table = Table::new(columns.split(" | "));
-    for row in &rows {
-        table.add_row([
-            (&row.what).into(),
-            row.layers.into(),
-            row.buffers.into(),
-            number(row.us_per_request),
-            range(row.us_first_decile, row.us_ninth_decile),
-            number(row.step_us / 1e3),
-        ]);
-    }
+    page.text(verdict(&medians));
     page.table(&table);
     let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
     page.text(format!("measured  {}, {workload}", machine.describe()));
@@ -196,25 +195,6 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.write(&report, || page)
 }
 
-/// Returns the times of each part of a contender that has as many layers and buffers as `about` tells.
-fn rows<'a>(
-    Contender { name, parts, .. }: &'a Contender<'_>,
-    (layers, buffers): (usize, usize),
-    times: &'a [Summary],
-    requests: usize,
-) -> impl Iterator<Item = StepRow> + 'a {
-    let each = 1.0 / (layers * requests) as f64;
-    parts.iter().zip(times).map(move |(part, times)| StepRow {
-        what: if part.is_empty() { name.clone() } else { format!("{name}: {part}") },
-        layers,
-        buffers,
-        us_per_request: times.p50 * each,
-        us_first_decile: times.p10 * each,
-        us_ninth_decile: times.p90 * each,
-        step_us: times.p50,
-    })
-}
-
 fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
     Ok(Rc::new(RefCell::new(Server::new(config, sizes)?)))
 }
@@ -244,10 +224,10 @@ fn line_up(
     Ok(entries)
 }
 
-/// Returns the answer in one sentence.
-fn verdict(rows: &[StepRow]) -> String {
-    let find = |what: &str| rows.iter().find(|row| row.what.ends_with(what));
-    let us = |what: &str| find(what).map_or(f64::NAN, |row| row.step_us);
+/// Returns the answer in one sentence, from the median times of a step.
+fn verdict(medians: &[(String, f64)]) -> String {
+    let find = |end: &str| medians.iter().find(|(what, _)| what.ends_with(end));
+    let us = |end: &str| find(end).map_or(f64::NAN, |&(_, us)| us);
     let (plan, transfer) = (us("AVSG: plan"), us("AVSG: transfer"));
     let lru = short(us("lru_resident_compact") / plan);
     let plans = short(plan / 1e3);

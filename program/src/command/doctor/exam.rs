@@ -79,7 +79,13 @@ pub fn examine(options: &Options) -> Result<Report> {
     match watched::<Described>(options, "device", Path::new(""))? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err((reason, tried))) => {
-            refuse_file(options.library.as_deref(), tried)?;
+            // A file that does not exist is no mistake: the same command then runs on machines with and without a device.
+            let file = options.library.as_deref().filter(|file| file.exists());
+            if let Some((file, tried)) = file.zip(tried) {
+                let limit = format!("this file is no Ascend runtime: {tried}");
+                let remedy = "pass the path of libascendcl.so, or leave it out";
+                return Err(Error::invalid("--library", file.display(), limit, remedy).into());
+            }
             report.no_device = Some(reason);
         }
         Err((status, text)) => add(&mut report.lines, "device", Line::bad(status, text)),
@@ -156,14 +162,4 @@ fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
         eprintln!("{name}: {shown}, expected {expected}; docs/ascend.md says what it decides");
     }
     lines.push((name.to_owned(), line));
-}
-
-/// Refuses a file that was named as the runtime and is none. A file that does not exist is no mistake: the same
-/// command then runs on machines with and without a device.
-fn refuse_file(library: Option<&Path>, no_runtime: Option<String>) -> Result<()> {
-    let file = library.filter(|file| file.exists());
-    let Some((file, tried)) = file.zip(no_runtime) else { return Ok(()) };
-    let limit = format!("this file is no Ascend runtime: {tried}");
-    let remedy = "pass the path of libascendcl.so, or leave it out";
-    Err(Error::invalid("--library", file.display(), limit, remedy).into())
 }

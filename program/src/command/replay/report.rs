@@ -11,7 +11,7 @@ use avsg::plan::Plan;
 use serde_json::{Map, Value, json, to_value};
 
 use crate::command::busy::Watch;
-use crate::command::engine_options::Geometry;
+use crate::command::engine_options::described;
 use crate::command::output::{Page, beside_gathers, bytes, count};
 use crate::stats::summary;
 
@@ -113,13 +113,13 @@ pub fn report(
         times.join(", "),
         count(trace.steps, "step")
     ));
-    let geometry = Geometry::from(&config.params);
+    let (mut setting, geometry) = described(&config.params);
     let machine = engine.machine().unwrap_or("device");
     let copier = engine.copier().map_or_else(|| "device".into(), |c| c.to_string());
     page.text(format!(
         "assumed   {name}: one layer, {}; {}; {}, {machine}, copier {copier}",
         count(requests, "request"),
-        geometry.words,
+        geometry,
         count(cores, "core")
     ));
     let file = pool.disk_info().zip(pool.disk_stats());
@@ -152,7 +152,6 @@ pub fn report(
             "written_bytes_per_row": per_row,
         })
     });
-    let mut setting = to_value(geometry)?;
     setting["row_bytes"] = row_bytes.into();
     setting["segments"] = pool.format().as_slice().iter().map(|s| s.bytes).collect();
     setting["requests"] = requests.into();

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::deployment::Deployment;
 use super::disk_times::{self, Disk, DiskTimes, Link};
 use crate::checks::require;
+use crate::quantity::{not_negative, positive};
 use crate::stats::{Summary, summary, us_since};
 use crate::trace::Trace;
 
@@ -27,7 +28,7 @@ pub struct TimeOptions {
     /// Bandwidth of the link to host memory in GB/s; shows the time per output token by a model, and
     /// the speed-up over no buffer [default with --link: measured, a core of this machine that copies rows
     /// in its memory]
-    #[arg(long, value_name = "GB/S")]
+    #[arg(long, value_name = "GB/S", value_parser = positive)]
     link_gbs: Option<f64>,
     /// Also show the time with rows on a disk: `disk:FOLDER` measures the disk of a folder in about two
     /// seconds, and `disk:READS,GB/S,US[,BLOCK]` takes reads per second, bandwidth and the microseconds of a
@@ -36,11 +37,11 @@ pub struct TimeOptions {
     link: Option<Link>,
     /// Microseconds of matching (Stage One) per token and indexer on your device [default: measured on
     /// this machine's CPU]
-    #[arg(long, value_name = "US", requires = "any_link")]
+    #[arg(long, value_name = "US", requires = "any_link", value_parser = not_negative)]
     match_us: Option<f64>,
     /// Milliseconds of a decode step of the whole batch without offload [default: none, and times are
     /// those of the KV offload alone: matching and copies]
-    #[arg(long, value_name = "MS", requires = "any_link")]
+    #[arg(long, value_name = "MS", requires = "any_link", value_parser = positive)]
     step_ms: Option<f64>,
     /// Tokens that a request gets per step, 1 to N_q [default: the mean growth of the trace's `stable`,
     /// or N_q without it]
@@ -48,7 +49,7 @@ pub struct TimeOptions {
     accepted: Option<f64>,
     /// Recommend the least S with this time per output token in milliseconds, by the model; with --link,
     /// with rows on the disk
-    #[arg(long, value_name = "MS", requires = "any_link")]
+    #[arg(long, value_name = "MS", requires = "any_link", value_parser = positive)]
     pub tpot_ms: Option<f64>,
 }
 
@@ -110,17 +111,6 @@ impl TimeOptions {
     ) -> Result<Option<Model>> {
         if self.link_gbs.is_none() && self.link.is_none() {
             return Ok(None);
-        }
-        for (what, value, least) in [
-            ("--link-gbs", self.link_gbs, f64::MIN_POSITIVE),
-            ("--step-ms", self.step_ms, f64::MIN_POSITIVE),
-            ("--tpot-ms", self.tpot_ms, f64::MIN_POSITIVE),
-            ("--match-us", self.match_us, 0.0),
-        ] {
-            let value = value.unwrap_or(least);
-            let limit = if least > 0.0 { "it must be above 0" } else { "it must be at least 0" };
-            let fits = value >= least && value.is_finite();
-            require(fits, what, value, limit, "pass 50, for example")?;
         }
         let most = trace.tokens as f64;
         let accepted =

@@ -1,15 +1,13 @@
 //! The examination: which checks run, and the report of them all.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-use std::{env, fs};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use avsg::Error;
 use avsg_linker::ascend::cann;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::check::{CHECKS, Check, CheckKind};
@@ -17,21 +15,6 @@ use super::options::Options;
 use super::report::{Line, Report, Toolkit};
 use super::times::ROWS;
 use super::{harness, watch};
-
-/// Runs a check in a process of its own. Returns its result, or how its process ended without one.
-fn watched<T: DeserializeOwned>(
-    options: &Options,
-    check: &str,
-    folder: &Path,
-) -> Result<std::result::Result<T, (&'static str, String)>> {
-    let program = env::current_exe().context("finding this program")?;
-    let mut command = Command::new(program);
-    command.args(env::args_os().skip(1)).args(["--check", check]).arg(folder);
-    Ok(match watch::run(&mut command, Duration::from_secs(options.limit))? {
-        Ok(text) => Ok(serde_json::from_str(&text)?),
-        Err(end) => Err(end),
-    })
-}
 
 /// Returns the CANN of this machine, and what it is too old for.
 fn toolkit() -> Toolkit {
@@ -76,7 +59,8 @@ pub fn examine(options: &Options) -> Result<Report> {
         lines: Vec::new(),
     };
     type Described = std::result::Result<Map<String, Value>, (String, Option<String>)>;
-    match watched::<Described>(options, "device", Path::new(""))? {
+    let limit = Duration::from_secs(options.limit);
+    match watch::run::<Described>("device", Path::new(""), limit)? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err((reason, tried))) => {
             // A file that does not exist is no mistake: the same command then runs on machines with and without a device.
@@ -113,7 +97,7 @@ pub fn examine(options: &Options) -> Result<Report> {
             true => Ok(folder.clone()),
             false => harness::build(options, chip, &params, check.inlined),
         };
-        for (name, line) in examined(options, check, folder, &report.lines)? {
+        for (name, line) in examined(limit, check, folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };
             add(&mut report.lines, &name, line);
         }
@@ -123,7 +107,7 @@ pub fn examine(options: &Options) -> Result<Report> {
 
 /// Returns the lines of a check with the kernels of a folder, or the reason why it cannot run.
 fn examined(
-    options: &Options,
+    limit: Duration,
     check: &Check,
     folder: Result<PathBuf>,
     lines: &[(String, Line)],
@@ -136,7 +120,7 @@ fn examined(
             Err(("not_run", format!("it needs {kernel}, which was not right")))
         }
         (None, Err(error)) => Err(("not_run", format!("{error:#}"))),
-        (None, Ok(folder)) => watched(options, check.name, &folder)?,
+        (None, Ok(folder)) => watch::run(check.name, &folder, limit)?,
     };
     let (status, reason) = match ended {
         Ok(lines) => return Ok(lines),
@@ -147,8 +131,8 @@ fn examined(
         CheckKind::Kernels(_) => vec![without(check.name, status.into())],
         CheckKind::Fact(_) => vec![without(check.name, Value::Null)],
         CheckKind::Times => {
-            let rows = ROWS.iter().filter(|row| row.check == check.name);
-            rows.map(|row| without(row.name, Value::Null)).collect()
+            let rows = ROWS.iter().filter(|row| row.1 == check.name);
+            rows.map(|row| without(row.0, Value::Null)).collect()
         }
     })
 }

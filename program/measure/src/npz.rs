@@ -60,11 +60,10 @@ pub(crate) fn arrays(
 
 /// Parses the bytes of one `.npy` file.
 pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Array> {
-    let header = Header::of(bytes).map_err(|why| {
+    let (kind, is_fortran, shape, start) = header(bytes).map_err(|why| {
         let limit = format!("its .npy header is unusable ({why})");
         invalid(limit, format!("array {name}"), "save it again")
     })?;
-    let Header { kind, is_fortran, shape, start } = header;
     // The two orders are the same for an array of one dimension.
     let is_c = !is_fortran || shape.len() <= 1;
     let (value, remedy) = (format!("Fortran (array {name})"), "save numpy.ascontiguousarray of it");
@@ -72,56 +71,48 @@ pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Array> {
     Array::new(name, shape, kind, &bytes[start..])
 }
 
-/// The header of an `.npy` file, the text of a Python dictionary: `{'descr': '<i4', 'fortran_order': False,
-/// 'shape': (64, 4, 256), }`.
-struct Header<'a> {
-    kind: &'a str,
-    is_fortran: bool,
-    shape: Vec<usize>,
-    /// The byte at which the values begin.
-    start: usize,
-}
+/// The type of a header, whether its order is Fortran's, the shape, and the byte at which the values begin.
+type Header<'a> = (&'a str, bool, Vec<usize>, usize);
 
-impl<'a> Header<'a> {
-    /// Parses a header, which is untrusted, or says what is wrong with it.
-    fn of(bytes: &'a [u8]) -> std::result::Result<Self, String> {
-        let field = |at: usize, n: usize| {
-            let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
-            Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
-        };
-        let (first, len) = match field(6, 1)? {
-            1 => (10, field(8, 2)?),
-            2 | 3 => (12, field(8, 4)?),
-            v => return Err(format!("version {v} is unknown")),
-        };
-        if len > MAX_HEADER {
-            return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
-        }
-        let text = bytes.get(first..first + len).ok_or("it is cut short")?;
-        let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
-        let value = |key: &str| {
-            let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
-            rest.ok_or_else(|| format!("it names no {key}"))
-        };
-        let (shape, order) = (value("shape")?, value("fortran_order")?);
-        let kind = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
-        let is_plain =
-            |kind: &&str| kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"<>|=".contains(&b));
-        let kind = kind.map(|(kind, _)| kind).filter(is_plain).ok_or("its type is no number")?;
-        let list = shape.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        let (list, _) = list.ok_or("its shape is no list")?;
-        let (mut all, mut product) = (Vec::new(), 1u64);
-        for number in list.split(',').map(str::trim).filter(|number| !number.is_empty()) {
-            let dim =
-                number.parse::<u64>().map_err(|_| format!("dimension {number:?} is no number"))?;
-            product = product
-                .checked_mul(dim.max(1))
-                .filter(|&p| p <= MAX_BYTES)
-                .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
-            all.push(dim as usize);
-        }
-        Ok(Self { kind, is_fortran: order.starts_with("True"), shape: all, start: first + len })
+/// Parses the header of an `.npy` file, which is untrusted, or says what is wrong with it. It is the text of a Python
+/// dictionary: `{'descr': '<i4', 'fortran_order': False, 'shape': (64, 4, 256), }`.
+fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
+    let field = |at: usize, n: usize| {
+        let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
+        Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
+    };
+    let (first, len) = match field(6, 1)? {
+        1 => (10, field(8, 2)?),
+        2 | 3 => (12, field(8, 4)?),
+        v => return Err(format!("version {v} is unknown")),
+    };
+    if len > MAX_HEADER {
+        return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
     }
+    let text = bytes.get(first..first + len).ok_or("it is cut short")?;
+    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
+    let value = |key: &str| {
+        let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
+        rest.ok_or_else(|| format!("it names no {key}"))
+    };
+    let (shape, order) = (value("shape")?, value("fortran_order")?);
+    let kind = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+    let is_plain =
+        |kind: &&str| kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"<>|=".contains(&b));
+    let kind = kind.map(|(kind, _)| kind).filter(is_plain).ok_or("its type is no number")?;
+    let list = shape.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let (list, _) = list.ok_or("its shape is no list")?;
+    let (mut all, mut product) = (Vec::new(), 1u64);
+    for number in list.split(',').map(str::trim).filter(|number| !number.is_empty()) {
+        let dim =
+            number.parse::<u64>().map_err(|_| format!("dimension {number:?} is no number"))?;
+        product = product
+            .checked_mul(dim.max(1))
+            .filter(|&p| p <= MAX_BYTES)
+            .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
+        all.push(dim as usize);
+    }
+    Ok((kind, order.starts_with("True"), all, first + len))
 }
 
 /// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.

@@ -188,10 +188,10 @@ fn replay(
 
         let start = Instant::now();
         if in_one {
-            engine.step(&world.batch(), &mut plan, 0, fresh)?;
+            engine.step(&world.step.batch(), &mut plan, 0, fresh)?;
             tally.record(0, start.elapsed());
         } else {
-            engine.plan(&world.batch(), &mut plan)?;
+            engine.plan(&world.step.batch(), &mut plan)?;
             let planned = Instant::now();
             engine.transfer(&mut plan, 0, fresh)?;
             tally.record(0, planned - start);

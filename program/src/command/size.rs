@@ -166,7 +166,7 @@ fn measure(options: &Options) -> Result<Report> {
         [selected, once].map(|rows| rows.map(|rows| copies(rows, [0.0; 3])));
     Ok(Report {
         taken: Taken::new(&options.trace, traces),
-        traces: traces.len(),
+        traces: traces.all.len(),
         ceiling: all.percent(),
         deployment,
         model,

@@ -38,11 +38,8 @@ pub struct ProbeLaunch<'a> {
     pub blocks: usize,
 }
 
-/// Captured launches of a probe. The graph is dropped before the arguments of its launches.
-pub struct Captured {
-    graph: Graph,
-    _args: Args,
-}
+/// Captured launches of a probe, and their arguments, which are dropped after the graph.
+pub type Captured = (Graph, Args);
 
 impl Probe {
     /// Loads the compiled probe kernels of the file `kernels`.
@@ -74,12 +71,12 @@ impl Probe {
             Ok(())
         })?;
         failed?;
-        Ok(Captured { graph, _args: args })
+        Ok((graph, args))
     }
 
     /// Replays captured launches and returns the microseconds that they took.
-    pub fn replay(&self, captured: &Captured) -> Result<f64> {
-        self.time(|| Ok(self.stream.replay(&captured.graph)?))
+    pub fn replay(&self, (graph, _): &Captured) -> Result<f64> {
+        self.time(|| Ok(self.stream.replay(graph)?))
     }
 
     /// Returns the first `count` words that a probe wrote.
@@ -126,7 +123,8 @@ impl Probe {
     fn record(&self, event: &Owned) -> Result<()> {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         // SAFETY: event and stream are owned by their values.
-        Ok(unsafe { acl.aclrtRecordEvent(event.at(), self.stream.raw().handle())? })
+        unsafe { acl.aclrtRecordEvent(event.at(), self.stream.raw().handle())? };
+        Ok(())
     }
 }
 

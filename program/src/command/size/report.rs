@@ -98,7 +98,7 @@ impl Worst {
     pub fn of(traces: &Traces, counts: &[HitCount]) -> Option<Self> {
         let rates = counts.iter().enumerate().filter_map(|(at, hits)| Some((at, hits.percent()?)));
         let worst = rates.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| counts.len() > 1);
-        worst.map(|(at, hit_rate)| Self { trace: traces.name(at).to_owned(), hit_rate })
+        worst.map(|(at, hit_rate)| Self { trace: traces.all[at].name.clone(), hit_rate })
     }
 }
 

@@ -114,8 +114,8 @@ pub fn report(
         count(trace.steps, "step")
     ));
     let (mut setting, geometry) = described(&config.params);
-    let machine = engine.machine().unwrap_or("device");
-    let copier = engine.copier().map_or_else(|| "device".into(), |c| c.to_string());
+    let machine = engine.cpu().map_or("device", |cpu| cpu.machine);
+    let copier = engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string());
     page.text(format!(
         "assumed   {name}: one layer, {}; {}; {}, {machine}, copier {copier}",
         count(requests, "request"),

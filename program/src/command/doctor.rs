@@ -14,6 +14,7 @@ mod placed;
 mod private;
 mod probe;
 mod report;
+mod target;
 mod times;
 mod watch;
 mod words;
@@ -37,7 +38,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         watch::answer(&find(options, name, Path::new(folder))?);
         return Ok(ExitCode::SUCCESS);
     }
-    options.output.check(options.library.as_deref(), [])?;
+    options.output.check(options.target.library.as_deref(), [])?;
     let report = exam::examine(options)?;
     if let Some(reason) = report.no_device.as_ref().filter(|_| !options.output.shows_text()) {
         eprintln!("skipped: no device: {reason}");
@@ -50,7 +51,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// Runs a check in this process, and returns the JSON of its result: the device, or the check's lines of the report.
 fn find(options: &Options, name: &str, folder: &Path) -> Result<Value> {
     let check = Check::named(name);
-    let harness = Harness::new(options, folder, check.map_or(|plain| plain, |check| check.vary));
+    let harness =
+        Harness::new(&options.target, folder, check.map_or(|plain| plain, |check| check.vary));
     let Some(check) = check else {
         let device = harness.and_then(|harness| harness.describe());
         return Ok(to_value(device.map_err(|error| {

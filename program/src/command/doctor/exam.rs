@@ -59,12 +59,12 @@ pub fn examine(options: &Options) -> Result<Report> {
         lines: Vec::new(),
     };
     type Described = std::result::Result<Map<String, Value>, (String, Option<String>)>;
-    let limit = Duration::from_secs(options.limit);
+    let limit = Duration::from_secs(options.target.limit);
     match watch::run::<Described>("device", Path::new(""), limit)? {
         Ok(Ok(device)) => report.device = Some(device),
         Ok(Err((reason, tried))) => {
             // A file that does not exist is no mistake: the same command then runs on machines with and without a device.
-            let file = options.library.as_deref().filter(|file| file.exists());
+            let file = options.target.library.as_deref().filter(|file| file.exists());
             if let Some((file, tried)) = file.zip(tried) {
                 let limit = format!("this file is no Ascend runtime: {tried}");
                 let remedy = "pass the path of libascendcl.so, or leave it out";
@@ -80,10 +80,11 @@ pub fn examine(options: &Options) -> Result<Report> {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
-    let plain = harness::plain(options);
-    let built = harness::build(options, chip, &plain, false);
+    let target = &options.target;
+    let plain = harness::plain(target);
+    let built = harness::build(target, chip, &plain, false);
     let built = built.and_then(|folder| {
-        harness::build_probes(options, chip, &folder)?;
+        harness::build_probes(target, chip, &folder)?;
         Ok(folder)
     });
     let line = Line::new(built.as_ref().map(|_| true.into()).map_err(|e| anyhow!("{e:#}")));
@@ -95,7 +96,7 @@ pub fn examine(options: &Options) -> Result<Report> {
         let params = (check.vary)(plain);
         let folder = match params == plain && !check.inlined {
             true => Ok(folder.clone()),
-            false => harness::build(options, chip, &params, check.inlined),
+            false => harness::build(target, chip, &params, check.inlined),
         };
         for (name, line) in examined(limit, check, folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };

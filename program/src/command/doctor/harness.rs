@@ -15,8 +15,8 @@ use avsg_linker::ascend::{ascendc, soc};
 
 use serde_json::{Value, json};
 
-use super::options::{DeviceKind, Options};
 use super::probe::Probe;
+use super::target::{DeviceKind, Target};
 use crate::output_file;
 
 /// The files of probes by their names without the ending. Each is built alone, so that the other runs if CANN refuses one.
@@ -49,20 +49,20 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(options: &Options, folder: &Path, vary: fn(Params) -> Params) -> Result<Self> {
-        let source = match (&options.library, options.device) {
+    pub fn new(target: &Target, folder: &Path, vary: fn(Params) -> Params) -> Result<Self> {
+        let source = match (&target.library, target.device) {
             (Some(path), _) => Source::Path(path.clone()),
             (None, DeviceKind::AscendSim) => simulated::source(),
             (None, DeviceKind::Ascend) => Source::System,
         };
         let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
-        let timeout = u32::try_from(options.limit.saturating_mul(500)).unwrap_or(60_000);
+        let timeout = u32::try_from(target.limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
             cores: context.vector_cores()?,
             context,
-            simulated: options.simulated(),
-            params: vary(plain(options)),
+            simulated: target.simulated(),
+            params: vary(plain(target)),
             timeout,
             folder: folder.into(),
         })
@@ -120,15 +120,15 @@ impl Harness {
 
 /// Returns the geometry of most checks. The simulator is slow, so its default is small; a device
 /// gets the geometry of a GLM or DeepSeek layer.
-pub fn plain(options: &Options) -> Params {
-    let (k, slots) = if options.simulated() { (64, 256) } else { (2048, 8192) };
-    let (k, slots) = (options.k.unwrap_or(k), options.slots.unwrap_or(slots));
+pub fn plain(target: &Target) -> Params {
+    let (k, slots) = if target.simulated() { (64, 256) } else { (2048, 8192) };
+    let (k, slots) = (target.k.unwrap_or(k), target.slots.unwrap_or(slots));
     Params { lifetime: Lifetime::Constant(127), ..Params::compact(k, 1, slots) }
 }
 
 /// Writes the kernels of a geometry into a folder, builds them for a chip or for the simulator, and returns the
 /// folder. Their functions may be `inlined`.
-pub fn build(options: &Options, chip: &str, params: &Params, inlined: bool) -> Result<PathBuf> {
+pub fn build(target: &Target, chip: &str, params: &Params, inlined: bool) -> Result<PathBuf> {
     avsg::geometry::check(params)?;
     let mut file = simulated::emit(params)?;
     let mut kernels = ascendc(params, Abi::Direct)?;
@@ -141,7 +141,7 @@ pub fn build(options: &Options, chip: &str, params: &Params, inlined: bool) -> R
         kernels.kernels.iter_mut().for_each(|kernel| kernel.text = inline(&kernel.text));
     }
     let folder = file.with_file_name("");
-    if options.simulated() {
+    if target.simulated() {
         simulated::compile(&[&file])?;
         return Ok(folder);
     }
@@ -152,13 +152,13 @@ pub fn build(options: &Options, chip: &str, params: &Params, inlined: bool) -> R
 }
 
 /// Writes the probes into a folder of kernels, and builds them.
-pub fn build_probes(options: &Options, chip: &str, folder: &Path) -> Result<()> {
+pub fn build_probes(target: &Target, chip: &str, folder: &Path) -> Result<()> {
     for (name, text) in PROBE_FILES {
         let text = [include_str!("probes/common.h"), "\n", text].concat();
         // It is replaced as a whole, because another process may be reading it.
         output_file::write(&source(folder, name), text.as_bytes())?;
     }
-    if options.simulated() {
+    if target.simulated() {
         let [behaviour, times] = PROBE_FILES.map(|(name, _)| source(folder, name));
         return Ok(simulated::compile(&[&behaviour, &times])?);
     }

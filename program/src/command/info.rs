@@ -64,12 +64,12 @@ const K: usize = 2048;
 const BLOCKS: [usize; 2] = [512, 4096];
 
 /// The table of memory as text, and its bytes as JSON.
-struct Memory {
+struct MemoryTable {
     shown: Table,
     bytes: Map<String, Value>,
 }
 
-impl Memory {
+impl MemoryTable {
     fn show(&mut self, name: &str, one: Option<usize>, all: usize, computed: String) {
         let one = one.map_or_else(Cell::none, |bytes| output::bytes(bytes).into());
         self.shown.add_row([name.into(), one, output::bytes(all).into(), computed.into()]);
@@ -106,7 +106,7 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
     let pool = PoolConfig::new(layers, context, format.clone());
     let device = ascend_device::examine(&options.device, &p)?;
     let columns = ["memory", "per request", "all requests", "computed as"];
-    let mut memory = Memory { shown: Table::new(columns), bytes: Map::new() };
+    let mut memory = MemoryTable { shown: Table::new(columns), bytes: Map::new() };
 
     let table_bytes = 4 * state_words(&p);
     let tables = product("tables", &[table_bytes.next_multiple_of(64), requests, indexers])?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::part::{Pick, TracePart};
-use super::source::Arrays;
+use super::source::TraceArrays;
 use super::{MAX_ID, Trace};
 use crate::array::Array;
 use crate::checks::require;
@@ -48,7 +48,7 @@ impl Trace {
 
 /// Reads the ids, and the stable lengths if the file has them.
 fn ids_and_stable(path: &Path) -> Result<(Array, Option<Array>)> {
-    let mut all = Arrays::open(path)?;
+    let mut all = TraceArrays::open(path)?;
     if let Some(ids) = all.take("ids") {
         return Ok((ids, all.take("stable")));
     }

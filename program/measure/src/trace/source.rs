@@ -16,13 +16,13 @@ use avsg::{Error, Result};
 const READ: [&str; 5] = ["ids", "stable", "gap_lo", "gap_hi", "context_len"];
 
 /// The content of a file.
-pub(super) struct Arrays {
+pub(super) struct TraceArrays {
     /// The names of all arrays in ascending order.
     pub(super) names: Vec<String>,
     read: Vec<Array>,
 }
 
-impl Arrays {
+impl TraceArrays {
     /// Reads a file, or standard input if the path is `-`. The first bytes tell the format. The array of an `.npy` has no
     /// name, and is taken for the ids.
     pub(super) fn open(path: &Path) -> Result<Self> {

@@ -105,7 +105,7 @@ impl Config {
 
     /// Returns the caller's table of the blocks of each state, if the slots have one.
     pub(crate) fn slot_table(&self) -> Option<BlockTable> {
-        self.buffer.as_ref().and_then(CallerBuffer::table)
+        self.buffer.as_ref().and_then(|caller| caller.table)
     }
 
     /// Returns the number of indices that slots of all states have.

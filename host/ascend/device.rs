@@ -16,12 +16,11 @@ use avsg_device::memory::table_words;
 use super::acl::{Context, DeviceMemory, MemorySource, Stream};
 use super::arrays::Plans;
 use super::health::{Health, is_refused_in_capture};
-use super::kernels::Kernels;
 use super::launch::Launcher;
 use super::options::AscendOptions;
 use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
-use super::{launch, readback, sizes, slots};
+use super::{kernels, launch, readback, sizes, slots, staging};
 use crate::backend::{Device, SlotCopy};
 use crate::call::{HostCall, Work};
 use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
@@ -57,31 +56,33 @@ impl Ascend {
         registered: RegisteredPool,
         options: &AscendOptions,
     ) -> Result<(Arc<Resources>, Self)> {
-        let pool = Arc::clone(&registered.pool);
+        let pool = Arc::clone(registered.pool());
         let rows = pool.geometry.grids(&pool.starts, |at| Some(registered.address(at) as usize));
         let buffer = sizes::check(&config, &pool.geometry, rows)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
-        let kernels = Kernels::load(options, params)?;
+        let kernels = kernels::load(options, params)?;
         let allocator = config.allocator.as_ref();
         let source = MemorySource { context, allocator };
         let tables = DeviceMemory::new(source, sizes::tables(&config)?)?;
         let rule = sizes::rule(&config);
         let rules = (!rule.is_empty()).then(|| DeviceMemory::copied(source, &rule)).transpose()?;
+        let addresses = registered.starts().flat_map(u64::to_ne_bytes);
         let count = 8 * registered.starts().len();
-        let mut addresses = reserve::with_capacity("chunk addresses", count)?;
-        addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
+        let addresses = reserve::collected("chunk addresses", count, addresses)?;
         let chunks = DeviceMemory::copied(source, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
         let table = Array::filled("table", table_words(params), 0, allocator)?;
-        let staging = Staging::new(source, params.page as usize, pool.format());
         let resources = Resources::new(config, pool, slots);
-        let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
+        let launcher = {
+            let (context, resources) = (Arc::clone(context), Arc::clone(&resources));
+            Launcher { kernels, chunks, tables, rules, context, resources }
+        };
         let mut ascend = Self {
             stream: Stream::new(context)?,
             launcher,
-            staging,
+            staging: Staging::default(),
             plans: Plans::default(),
             table,
             pool_use: PoolUse { pool: registered, second_wait: None },
@@ -105,7 +106,7 @@ impl Ascend {
         self.epoch += 1;
         // SAFETY: this value owns stream and tables, and its drop waits. No other work uses the tables: the
         // stream was synchronized, and callers' streams do not work meanwhile (`Engine::enqueue_plan`).
-        unsafe { self.launcher.reset(&self.resources, self.stream.raw())? };
+        unsafe { self.launcher.reset(self.stream.raw())? };
         self.stream.synchronize(self.timeout)?;
         self.health = Health::Good;
         Ok(())
@@ -163,9 +164,10 @@ impl Ascend {
             // `on_device`, which are kept (`# Safety`), and its drop waits.
             unsafe {
                 let stream = self.stream.raw();
-                let fresh = self.staging.upload_fresh(one.fresh, call.tokens, stream)?;
+                let format = self.resources.pool.format();
+                let fresh = self.staging.upload_fresh(format, one.fresh, call.tokens, stream)?;
                 let launch = DeviceCall { layers: one.layers, fresh: Some(&fresh), ..on_device };
-                self.launcher.run(&self.resources, (&launch, out), one_launch, stream)?;
+                self.launcher.run((&launch, out), one_launch, stream)?;
             }
         }
         Ok(())
@@ -178,13 +180,12 @@ impl Device for Ascend {
             return Ok(());
         }
         let (config, pool) = (&self.resources.config, &self.resources.pool.geometry);
-        launch::check_batch(config, pool, &self.staging.sizes(call))
+        launch::check_batch(config, pool, &staging::sizes(&self.resources, call))
     }
 
     fn prepare(&self, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
-        let allocator = self.resources.config.allocator.as_ref();
-        let source = MemorySource { context: &self.options.context, allocator };
+        let source = source(&self.options, &self.resources);
         self.plans.prepare(source, plan, self.health == Health::Good)
     }
 
@@ -193,13 +194,19 @@ impl Device for Ascend {
         let batch = &call.batch;
         self.reset_if_needed()?;
         // No work uses the staging memory: the last call that did has synchronized the stream.
-        self.staging.reserve(Some(batch), call.fresh.map(|_| call.tokens))?;
+        let source = source(&self.options, &self.resources);
+        self.staging.reserve(
+            source,
+            &self.resources,
+            Some(batch),
+            call.fresh.map(|_| call.tokens),
+        )?;
         plan.begin(batch);
         let done = self.run_calls(true, |this, stream| {
             // SAFETY: `stream` is that of this value, and `run_calls` has bound its context. `arrays` and `plans`
             // keep the arrays until this work is synchronized.
             unsafe {
-                let table = this.staging.upload_table(batch, stream)?;
+                let table = this.staging.upload_table(&this.resources, batch, stream)?;
                 let on_device = arrays.upload(call, table, stream)?;
                 this.launch(call, (on_device, arrays.outputs()))?;
                 arrays.download(plan, stream)
@@ -222,7 +229,8 @@ impl Device for Ascend {
     unsafe fn begin(&mut self, _: usize, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let arrays = self.plans.arrays(plan)?;
         self.check_epoch(plan)?;
-        self.staging.reserve(None, call.fresh.map(|_| call.tokens))?;
+        let source = source(&self.options, &self.resources);
+        self.staging.reserve(source, &self.resources, None, call.fresh.map(|_| call.tokens))?;
         // The staging memory of fresh rows is free after the call.
         self.run_calls(call.fresh.is_some(), |this, _| {
             // SAFETY: `run_calls` has bound the context. `plans` keeps the arrays as long as the plan, which is
@@ -250,13 +258,13 @@ impl Device for Ascend {
             // The stream may still copy from the pinned memory.
             self.stream.synchronize(self.timeout)?;
         }
-        let batch = &call.batch;
-        self.staging.reserve(Some(batch), Some(call.tokens))?;
-        let inputs = self.staging.inputs(batch)?;
+        let (batch, source) = (&call.batch, source(&self.options, &self.resources));
+        self.staging.reserve(source, &self.resources, Some(batch), Some(call.tokens))?;
+        let inputs = self.staging.inputs(source, batch)?;
         self.run_calls(true, |this, stream| {
             // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
-                let table = this.staging.upload_table(batch, stream)?;
+                let table = this.staging.upload_table(&this.resources, batch, stream)?;
                 let on_device = inputs.upload(call, table, stream)?;
                 this.launch(call, (on_device, DevicePlan::default()))
             }
@@ -280,7 +288,7 @@ impl Device for Ascend {
                 "tables are reset after a failure, which a capture must not record";
                 "plan once outside of a capture, then capture again");
             // SAFETY: stream and engine live until the work is done, and no other stream works (`# Safety`).
-            unsafe { self.launcher.reset(&self.resources, stream)? };
+            unsafe { self.launcher.reset(stream)? };
             self.epoch += 1;
             self.health = Health::Good;
         }
@@ -288,7 +296,7 @@ impl Device for Ascend {
         let done = context.bind().and_then(|_current| {
             // SAFETY: the stream is alive and of this device, and arrays, plan and engine stay valid until
             // the work is done (`# Safety`). The context is bound.
-            unsafe { self.launcher.run(&self.resources, (call, out), one_launch, stream) }
+            unsafe { self.launcher.run((call, out), one_launch, stream) }
         });
         // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
         // a capture with a failed call yields no graph.
@@ -350,6 +358,11 @@ impl Device for Ascend {
         drop(self);
         Context::finish(context)
     }
+}
+
+/// Returns where the memory of an engine comes from.
+fn source<'a>(options: &'a AscendOptions, resources: &'a Resources) -> MemorySource<'a> {
+    MemorySource { context: &options.context, allocator: resources.config.allocator.as_ref() }
 }
 
 /// Returns whether an append has more rows of a request than a step. The device would need as much memory for those of a

@@ -23,8 +23,8 @@ use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool, Start};
 use crate::resources::{Config, Resources};
 use crate::system::allocator::Allocated;
-use crate::system::array::ProcessMemory;
 use crate::system::mapping::MIB2;
+use crate::system::mapping::Mapping;
 use crate::system::{available_memory, reserve};
 use crate::{Error, Result, invalid};
 
@@ -95,8 +95,8 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine)?,
             copier: config.copier.unwrap_or(Copier::for_rows(pool.format().bytes())),
-            tables: ProcessMemory::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
-            work: ProcessMemory::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
+            tables: Mapping::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
+            work: Mapping::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
             learner: reserve::defaults("learners", config.states)?,
         };
         for table in 0..config.tables() {

@@ -294,10 +294,10 @@ fn a_kernel_that_hangs_faults_or_is_wrong_in_any_geometry_is_named() {
     let last = 2 * 256 * 1152 / 4 - 1;
     let both = "hang=avsg_step,exception=avsg_append".to_owned();
     let unused =
-        "with slots by a table of blocks and a slot_base: step 0: byte 589820 of the slots";
+        "with slots by a table of blocks and a slot_base: step 0: word of the slots 147455 is 5";
     let (hung, faulted) = (("hung", "507046"), ("faulted", "507035"));
     let in_plan = format!("avsg_plan: step 0: word of a table {value} is 9");
-    let in_reset = format!("avsg_reset: word of a table {link} is 9");
+    let in_reset = format!("avsg_reset: step 0: word of a table {link} is 9");
     let wrong = |reason| ("wrong", reason);
     use {Arg::*, KernelName::*};
     // Faults, the check that is asked for, and the status of each kernel with a part of its reason.
@@ -317,7 +317,7 @@ fn a_kernel_that_hangs_faults_or_is_wrong_in_any_geometry_is_named() {
         (
             corrupt(Transfer, Kv0, 0, 5),
             "avsg_transfer",
-            &[GOOD, GOOD, wrong("slot 0 has not the row of id")],
+            &[GOOD, GOOD, wrong("slot 0 with the row of id ")],
         ),
         (corrupt(Transfer, Kv0, last, 5), "avsg_transfer", &[GOOD, GOOD, wrong(unused)]),
         (
@@ -328,13 +328,13 @@ fn a_kernel_that_hangs_faults_or_is_wrong_in_any_geometry_is_named() {
         (
             corrupt(Step, Kv0, last, 5),
             "four_tokens",
-            &[wrong("avsg_step: step 2: slot 255 has not the row of id")],
+            &[wrong("avsg_step: step 2: slot 255 with the row of id ")],
         ),
         (corrupt(Plan, Tables, value, 9), "learned", &[wrong(&in_plan)]),
         (
             corrupt(Plan, MissRow, 0, 7),
             "pages",
-            &[wrong("avsg_plan: step 0: the miss lists differ")],
+            &[wrong("avsg_plan: step 0: word of the miss lists ")],
         ),
         (corrupt(Reset, Tables, link, 9), "paper_table", &[wrong(&in_reset)]),
     ];

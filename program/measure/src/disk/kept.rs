@@ -1,5 +1,7 @@
 //! A prompt in a kept file: its rows are written and committed, and read after the file was opened again.
 
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{fs, io};
 
@@ -22,7 +24,8 @@ const QUEUE_BYTES: usize = 1 << 16;
 
 /// A kept file in a folder of its own, which is removed with it.
 pub struct Kept {
-    folder: TempDir,
+    /// The shell removes the folder when this process ends before, also by a signal, which closes its input.
+    folder: (TempDir, io::Result<Child>),
     shape: FileShape,
     file: PoolFile,
 }
@@ -33,11 +36,21 @@ impl Kept {
         let folder = tempfile::Builder::new().prefix("avsg-").tempdir_in(&file.path);
         let folder =
             folder.with_context(|| format!("making a folder in {}", file.path.display()))?;
+        let shell = Command::new("sh")
+            .args(["-c", r#"read -r line; rm -rf "$0""#])
+            .arg(folder.path())
+            .stdin(Stdio::piped())
+            .process_group(0)
+            .spawn();
         let sessions = PoolSessions { count: 1, rows: CHUNK, ..PoolSessions::default() };
-        Ok(Self { folder, shape, file: PoolFile { keep: true, sessions, ..file.clone() } })
+        Ok(Self {
+            folder: (folder, shell),
+            shape,
+            file: PoolFile { keep: true, sessions, ..file.clone() },
+        })
     }
 
-    /// Writes all rows to a new file and commits them chunk by chunk.
+    /// Writes all rows to a new file and commits them, as a session. The time includes that in which the rows are made.
     pub fn write(&self) -> Result<Step> {
         match fs::remove_file(self.file(0).path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -49,10 +62,11 @@ impl Kept {
             (self.shape.layers_of(0).len() * (self.shape.row_bytes + 8)).next_multiple_of(4096);
         let queue_bytes = (2 * CHUNK * record).clamp(8 << 20, 256 << 20);
         let pool = HostPool::new(&self.shape.pool(Some(self.file(queue_bytes)))?)?;
-        let us = write_rows(&pool, |rows| {
-            let blocks: Vec<i32> = (0..(rows / CHUNK) as i32).collect();
-            Ok(pool.commit_session(0, rows, &blocks, &[])?)
-        })?;
+        let blocks: Vec<i32> = (0..(pool.rows() / CHUNK) as i32).collect();
+        let start = Instant::now();
+        write_rows(&pool)?;
+        pool.commit_session(0, pool.rows(), &blocks, &[])?;
+        let us = us_since(start);
         Ok(Step::of_file(us, [DiskStats::default(), counters(&pool)?], 0))
     }
 
@@ -62,7 +76,7 @@ impl Kept {
     }
 
     fn file(&self, queue_bytes: usize) -> PoolFile {
-        PoolFile { path: self.folder.path().join("rows"), queue_bytes, ..self.file.clone() }
+        PoolFile { path: self.folder.0.path().join("rows"), queue_bytes, ..self.file.clone() }
     }
 
     /// Opens the file, which reads no rows.
@@ -104,23 +118,17 @@ fn counters(pool: &HostPool) -> Result<DiskStats> {
     pool.disk_stats().context("the pool has no file")
 }
 
-/// Writes all rows of a pool in chunks of tokens, layer by layer, and calls `commit` with the number of rows that are
-/// written after each chunk. Returns the microseconds of both, without those in which the bytes are made.
-pub fn write_rows(pool: &HostPool, mut commit: impl FnMut(usize) -> Result<()>) -> Result<f64> {
-    let (layers, bytes) = (pool.layers(), pool.format().bytes());
-    let (mut chunk, mut us) = (vec![0; layers * CHUNK * bytes], 0.0);
+/// Makes and writes all rows of a pool in chunks of tokens, layer by layer.
+pub fn write_rows(pool: &HostPool) -> Result<()> {
+    let bytes = pool.format().bytes();
+    let mut chunk = vec![0; CHUNK * bytes];
     for first in (0..pool.rows()).step_by(CHUNK) {
-        let count = CHUNK.min(pool.rows() - first);
-        for (layer, rows) in (0..layers).zip(chunk.chunks_exact_mut(count * bytes)) {
-            let rows = (first as i32..).zip(rows.chunks_exact_mut(bytes));
-            rows.for_each(|(id, row)| fill_row(id, layer as u32, row));
-        }
-        let start = Instant::now();
-        for (layer, rows) in (0..layers).zip(chunk.chunks_exact(count * bytes)) {
+        let rows = &mut chunk[..CHUNK.min(pool.rows() - first) * bytes];
+        for layer in 0..pool.layers() {
+            let of_layer = (first as i32..).zip(rows.chunks_exact_mut(bytes));
+            of_layer.for_each(|(id, row)| fill_row(id, layer as u32, row));
             pool.write_rows(&[layer], first, rows)?;
         }
-        commit(first + count)?;
-        us += us_since(start);
     }
-    Ok(us)
+    Ok(())
 }

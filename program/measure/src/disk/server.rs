@@ -101,13 +101,12 @@ impl Server {
     pub fn new(pool: Arc<HostPool>, config: &PoolConfig, work: Work) -> Result<Self> {
         let (indexers, requests) = (&config.indexers, work.requests);
         let engine = Engine::new(work.config(config), pool)?;
-        let groups = match work.way {
-            Way::TwoGroups => vec![0..requests / 2, requests / 2..requests],
-            _ => vec![0..requests],
-        };
+        let groups = if work.way == Way::TwoGroups { 2 } else { 1 };
         let mut parts = Vec::new();
         for indexer in 0..indexers.count() {
-            for (group, requests) in groups.iter().cloned().enumerate() {
+            for group in 0..groups {
+                let first = |group: usize| group * requests / groups;
+                let requests = first(group)..first(group + 1);
                 let mut batch = OwnedBatch::uniform(work.k, requests.len(), 1, config.rows);
                 batch.indexer = indexer;
                 batch.state = requests.clone().map(|state| state as i32).collect();

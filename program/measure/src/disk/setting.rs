@@ -32,13 +32,15 @@ impl Step {
     }
 }
 
+/// Does a step with the ids that all requests select, those of each request after the other.
+type DoStep<'a> = Box<dyn FnMut(&[i32]) -> Result<Step> + 'a>;
+
 /// A way to do a step. Every row that it brings into memory is compared, which is not timed.
 pub struct Setting<'a> {
     name: &'static str,
     /// Bytes of the memory that has rows, and of what finds them there.
     memory_bytes: usize,
-    /// Does a step with the ids that all requests select, those of each request after the other.
-    step: Box<dyn FnMut(&[i32]) -> Result<Step> + 'a>,
+    step: DoStep<'a>,
     taken: Vec<Step>,
 }
 

@@ -53,7 +53,7 @@ fn pool(folder: &Path, bytes: usize) -> Result<HostPool> {
     let (rows, row_bytes) = (FILE / bytes, bytes.saturating_sub(8));
     let shape = FileShape { layers: 1, indexers: 1, rows, row_bytes };
     let pool = HostPool::new(&shape.pool(Some(PoolFile::new(folder)))?)?;
-    let written = write_rows(&pool, |_| Ok(pool.flush()?));
+    let written = write_rows(&pool).and_then(|()| Ok(pool.flush()?));
     written.with_context(|| format!("writing {FILE} bytes to a file in {}", folder.display()))?;
     Ok(pool)
 }

@@ -35,8 +35,8 @@ const TURN: usize = 4;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Every row that is read is compared with its bytes. Three tables, whose settings take turns:\n  \
-                  session    a prompt is written to a kept file, 1024 tokens at a time, layer by layer, each time with a \
-                  commit; the file is opened again, and all rows are read, or those that a first step selects; fio, if it \
+                  session    a prompt is written to a kept file, 1024 tokens at a time, layer by layer, and committed; \
+                  the file is opened again, and all rows are read, or those that a first step selects; fio, if it \
                   is installed, reads and writes as much, or records of the same size\n  \
                   steps      of one request over that file: `every row` reads each selected row at each step, all in \
                   flight; `mapped` maps a file of rows without padding (MADV_RANDOM, MADV_WILLNEED for all rows of a \
@@ -77,7 +77,7 @@ pub struct Options {
     #[arg(long)]
     buffered: bool,
     /// Steps to time, at least 1
-    #[arg(long, value_name = "N", default_value_t = 40)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
     #[command(flatten)]
     output: OutputOptions,
@@ -232,7 +232,7 @@ impl Bench<'_> {
         let shape = FileShape { indexers: layers, rows: rows * work.requests, ..self.shape };
         let config = shape.pool((!memory).then(|| self.file.clone()))?;
         let pool = Arc::new(HostPool::new(&config)?);
-        write_rows(&pool, |_| Ok(()))?;
+        write_rows(&pool)?;
         pool.flush()?;
         let ways = [
             ("transfer", Way::Transfer, true),

@@ -9,7 +9,7 @@ fn a_wrong_row_is_found_whatever_a_step_does_while_rows_are_read() {
     let shape = FileShape { layers: 2, indexers: 2, rows: 1024, row_bytes: 24 };
     let config = shape.pool(None).unwrap();
     let pool = Arc::new(HostPool::new(&config).unwrap());
-    write_rows(&pool, |_| Ok(())).unwrap();
+    write_rows(&pool).unwrap();
     let ids =
         |first| [(first..first + 8).collect::<Vec<i32>>(), (first..first + 8).collect()].concat();
     for way in [Way::Transfer, Way::HitsFirst, Way::Followers(2), Way::TwoGroups] {

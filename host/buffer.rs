@@ -13,18 +13,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, ptr};
 
-use layout::BufferLayout;
-use memory::{Memory, StateBlocks, StateEntries};
+use memory::{StateBlocks, StateEntries};
 
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator};
-use crate::system::array::ProcessMemory;
+use crate::system::mapping::Mapping;
 use crate::system::{available_memory, reserve};
 use crate::{Result, ensure, invalid};
 
 pub use layout::BufferConfig;
-pub(crate) use memory::{BlockTable, SlotMemory};
+pub(crate) use memory::{BlockTable, ReadSlots};
 pub use memory::{CallerBuffer, SlotView};
 
 const WHAT: &str = "device buffer";
@@ -32,7 +31,7 @@ const WHAT: &str = "device buffer";
 /// The slots of every state and layer, zeroed at first.
 ///
 /// The threads that run the AI cores share it, so no Rust reference into it exists. Code that
-/// writes through [`Self::slot_ptr`] or a [`SlotView`] must ensure that nothing else reads or
+/// writes through a [`SlotView`] must ensure that nothing else reads or
 /// writes that slot meanwhile, [`Self::slot_bytes`] included.
 pub struct DeviceBuffer {
     config: BufferConfig,
@@ -40,7 +39,14 @@ pub struct DeviceBuffer {
     bases: Box<[Address<u8>]>,
     /// The distances of the slots of each segment.
     steps: heapless::Vec<Steps, MAX_SEGMENTS>,
-    memory: Memory,
+    /// Bytes of the engine's own memory; 0 in memory of the caller, who has not said them.
+    bytes: usize,
+    /// The engine's own memory, unless it is on a device.
+    _process: Option<Mapping>,
+    /// The way to the device that holds the slots and the caller's table; `None` for process memory.
+    device: Option<ReadSlots>,
+    /// The table of the caller's buffer.
+    table: Option<BlockTable>,
 }
 
 impl DeviceBuffer {
@@ -49,7 +55,7 @@ impl DeviceBuffer {
     /// # Errors
     /// If a number is 0 or the buffer does not fit the address space.
     pub fn bytes_needed(config: &BufferConfig) -> Result<usize> {
-        BufferLayout::new(config).map(|layout| layout.total)
+        config.bytes()
     }
 
     /// Allocates a zeroed and populated buffer in process memory.
@@ -66,50 +72,46 @@ impl DeviceBuffer {
         config: &BufferConfig,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        let layout = BufferLayout::new(config)?;
-        let memory = ProcessMemory::zeroed(WHAT, layout.total, Allocated::LINE, allocator)?;
-        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
+        let memory = Mapping::zeroed(WHAT, config.bytes()?, Allocated::LINE, allocator)?;
+        let buffer = Self::at(config, memory.ptr())?;
+        Ok(Self { _process: Some(memory), ..buffer })
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates, which returns its device address.
     /// [`Self::slot_bytes`] copies from the device.
     pub(crate) fn on_device(
         config: &BufferConfig,
-        zeroed: impl FnOnce(usize) -> Result<(u64, Box<dyn SlotMemory>)>,
+        zeroed: impl FnOnce(usize) -> Result<(u64, ReadSlots)>,
     ) -> Result<Self> {
-        let layout = BufferLayout::new(config)?;
-        let (base, memory) = zeroed(layout.total)?;
-        let memory = Memory::Device(memory, layout.total);
-        Self::with_layout(config, &layout, base as *mut u8, memory)
+        let (base, device) = zeroed(config.bytes()?)?;
+        Ok(Self { device: Some(device), ..Self::at(config, base as *mut u8)? })
     }
 
-    fn with_layout(
-        config: &BufferConfig,
-        layout: &BufferLayout,
-        base: *mut u8,
-        memory: Memory,
-    ) -> Result<Self> {
-        let of_layer = |layer: usize| {
-            let first = base.wrapping_add(layer * layout.layer_len);
-            layout.offsets.iter().map(move |at| Address(first.wrapping_add(*at)))
-        };
+    /// Makes a buffer of a checked configuration in memory of the engine from `base` on.
+    fn at(config: &BufferConfig, base: *mut u8) -> Result<Self> {
+        let (config, bytes, mut at) = (config.clone(), config.bytes()?, base);
         let segments = config.format.as_slice();
         let mut bases = reserve::with_capacity(WHAT, config.layers * segments.len())?;
-        bases.extend((0..config.layers).flat_map(of_layer));
+        for segment in (0..config.layers).flat_map(|_| segments) {
+            bases.push(Address(at));
+            at = at.wrapping_add(config.segment_bytes(segment));
+        }
         let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
-        Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
+        let (_process, device, table) = (None, None, None);
+        Ok(Self { config, bases: bases.into(), steps, bytes, _process, device, table })
     }
 
-    /// Makes a buffer over memory of the caller, whose description was checked for this shape; `reader`
+    /// Makes a buffer over memory of the caller, whose description was checked for this shape; `device`
     /// reads it if it is on a device.
     pub(crate) fn from_caller(
         config: &BufferConfig,
         caller: &CallerBuffer,
-        reader: Option<Box<dyn SlotMemory>>,
+        device: Option<ReadSlots>,
     ) -> Result<Self> {
-        let steps = caller.strides().iter().map(Strides::steps).collect();
-        let (config, bases) = (config.clone(), reserve::copied(WHAT, caller.bases())?.into());
-        Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
+        let steps = caller.strides.iter().map(Strides::steps).collect();
+        let (config, bases) = (config.clone(), reserve::copied(WHAT, &caller.bases)?.into());
+        let table = caller.table;
+        Ok(Self { config, bases, steps, bytes: 0, _process: None, device, table })
     }
 
     /// Returns the configuration.
@@ -119,17 +121,7 @@ impl DeviceBuffer {
 
     /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Process(memory) => memory.len(),
-            Memory::Device(_, bytes) => *bytes,
-            Memory::Caller(..) => 0,
-        }
-    }
-
-    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory, in memory
-    /// of the caller and in that of an allocator.
-    pub fn huge_bytes(&self) -> usize {
-        if let Memory::Process(memory) = &self.memory { memory.huge_bytes() } else { 0 }
+        self.bytes
     }
 
     /// Returns the base address of a layer and segment, from which the page indices of
@@ -160,7 +152,7 @@ impl DeviceBuffer {
     }
 
     fn check_no_table(&self) -> Result<()> {
-        ensure!(self.memory.table().is_none(), "blocks of a state" is "in any order", but
+        ensure!(self.table.is_none(), "blocks of a state" is "in any order", but
             "the caller's table says where they are"; "look slots up in that table");
         Ok(())
     }
@@ -186,14 +178,13 @@ impl DeviceBuffer {
     /// Returns an error if the caller's table has an entry of an existing state that is no block.
     /// Entries in device memory are copied, which waits.
     pub(crate) fn check_blocks(&self, state: usize) -> Result<()> {
-        let slots = self.config.slots;
-        let blocks = self.memory.state_blocks(state, slots)?;
-        blocks.entries.map_or(Ok(()), |entries| entries.check(state, slots))
+        let blocks = self.state_blocks(state)?;
+        blocks.entries.map_or(Ok(()), |entries| entries.check(state, self.config.slots))
     }
 
     /// Returns whether the caller's table of blocks is in device memory.
     pub(crate) fn has_device_table(&self) -> bool {
-        self.memory.table().is_some() && self.memory.device().is_some()
+        self.table.is_some() && self.device.is_some()
     }
 
     /// Returns the slots of one state, layer and segment.
@@ -215,14 +206,32 @@ impl DeviceBuffer {
     /// # Panics
     /// If there is no such state, layer or segment.
     pub(crate) fn checked_view(&self, state: usize, layer: usize, segment: usize) -> SlotView {
-        let BufferConfig { states, slots, .. } = self.config;
+        let states = self.config.states;
         assert!(state < states, "state {state} of {states}");
-        self.view_by(self.memory.entries(state, slots), state, layer, segment)
+        self.view_by(self.entries(state), state, layer, segment)
     }
 
+    /// Returns the entries of an existing state in the caller's table, if there is one.
+    fn entries(&self, state: usize) -> Option<StateEntries> {
+        let table = self.table?;
+        Some(StateEntries { table, at: Address(table.of(state, self.config.slots)) })
+    }
+
+    /// Returns the blocks of a state. Entries of a table in device memory are copied, which allocates.
     fn state_blocks(&self, state: usize) -> Result<StateBlocks> {
+        const WHAT: &str = "block table";
         rows::index("state", state, self.config.states)?;
-        self.memory.state_blocks(state, self.config.slots)
+        let (mut entries, mut copy) = (self.entries(state), Vec::new());
+        if let (Some(StateEntries { table, at }), Some(read)) = (&mut entries, &self.device) {
+            copy = reserve::filled(WHAT, table.entries(self.config.slots), 0)?;
+            let mut bytes = reserve::filled(WHAT, 4 * copy.len(), 0)?;
+            read(at.0.addr() as u64, &mut bytes)?;
+            for (entry, bytes) in copy.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                *entry = i32::from_ne_bytes(*bytes);
+            }
+            *at = Address(copy.as_mut_ptr());
+        }
+        Ok(StateBlocks { entries, _copy: copy })
     }
 
     /// Returns a view of an existing state, layer and segment that is valid for as long as `entries`.
@@ -236,15 +245,6 @@ impl DeviceBuffer {
         let (slots, steps) = (self.config.slots, self.steps[segment]);
         let base = self.bases[layer * self.steps.len() + segment];
         SlotView { base, slots, first: state * slots, steps, entries }
-    }
-
-    /// Returns the address of one segment of a slot; null if there is no such slot, or its block is not in
-    /// the buffer. [`DeviceBuffer`] says when it may be written.
-    pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
-        let blocks = self.segment_base(layer, segment).and_then(|_| self.state_blocks(state));
-        let at =
-            |blocks: StateBlocks| self.view_by(blocks.entries, state, layer, segment).ptr(slot);
-        blocks.map_or(ptr::null_mut(), at)
     }
 
     /// Calls `copy` with the source address, the target address and the length of each segment of
@@ -261,7 +261,7 @@ impl DeviceBuffer {
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
             let from = self.view_by(blocks[0].entries, from, layer, index);
             let to = self.view_by(blocks[1].entries, to, layer, index);
-            if self.memory.caller().is_none() {
+            if self.bytes > 0 {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
             }
@@ -296,8 +296,8 @@ impl DeviceBuffer {
             let (part, after) = rest.split_at_mut(segment.bytes);
             ensure!(!from.is_null(), "slot" is slot, but "its block is not in the buffer";
                 "correct the table of blocks");
-            match self.memory.device() {
-                Some(device) => device.read(from.addr() as u64, part)?,
+            match &self.device {
+                Some(read) => read(from.addr() as u64, part)?,
                 // SAFETY: `rows::index` and `state_blocks` checked that the slot exists. Its
                 // `segment.bytes` bytes are initialised, because memory of the engine is zeroed and
                 // memory of the caller is initialised (`CallerBuffer::new`). `part` has the same length and is
@@ -325,12 +325,10 @@ impl DeviceBuffer {
         ensure!(slots.is_multiple_of(page), "page" is page, but "it must divide the {slots} slots";
             "pass a power of two that divides S, or 0");
         self.check_no_table()?;
-        if let Some(steps) =
-            self.steps.iter().find(|steps| steps.gap != 0 && page != 1 << steps.shift)
-        {
-            return Err(invalid!("page" is page, but
+        for steps in &self.steps {
+            ensure!(steps.gap == 0 || page == 1 << steps.shift, "page" is page, but
                 "the buffer's blocks have {} slots", 1usize << steps.shift;
-                "pass the slots of a block"));
+                "pass the slots of a block");
         }
         let pages = slots / page;
         let index = |state: usize| {

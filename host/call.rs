@@ -1,8 +1,6 @@
 //! What a caller asks for: the batch of a decode step and its fresh rows, and the checked call that both devices
 //! take.
 
-use crate::{Result, ensure};
-
 /// The most requests of a batch, and the most tokens and requests of a plan.
 pub const MAX_REQUESTS: usize = 1 << 20;
 
@@ -57,77 +55,34 @@ pub struct FreshOf<'a, R> {
 /// Fresh rows in the memory of this process.
 pub type Fresh<'a> = FreshOf<'a, &'a [u8]>;
 
-/// A segment of the fresh rows of a layer, which is in the memory of this process or of a device.
-pub(crate) trait FreshRows: Copy {
-    /// Returns the number of bytes.
-    fn bytes(self) -> usize;
-
-    /// Checks where the rows are.
-    fn check(self) -> Result<()>;
-}
-
-impl FreshRows for &[u8] {
-    fn bytes(self) -> usize {
-        self.len()
-    }
-
-    fn check(self) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// The name of an array, and that of its length.
-pub(crate) type ArrayName = [&'static str; 2];
-
-/// An array of a batch, which is in the memory of this process or of a device.
-pub(crate) trait BatchArray: Copy + Default {
+/// An array of a call, which is in the memory of this process or of a device.
+pub(crate) trait CallArray: Copy {
     /// Returns the number of elements.
     fn count(self) -> usize;
 
-    /// Checks an array whose `need` elements belong to `requests` requests.
-    fn check(self, name: ArrayName, need: usize, requests: usize) -> Result<()>;
-
-    /// Checks the block tables of `requests` requests with `stride` entries each. The product
-    /// saturates, because the caller chooses `stride`: a wrapped product would pass.
-    fn check_block_tables(self, requests: usize, stride: usize) -> Result<()>;
-
-    /// Returns a batch whose elements the host can read.
-    fn readable(batch: &BatchOf<Self>) -> Option<&Batch<'_>>;
-
-    /// Returns the number of tokens of a batch whose K was checked, at most `most`, after a check that their ids
-    /// are there. On a device it is the number that `ids` has room for, because only kernels read `cu_q`.
-    fn tokens(batch: &BatchOf<Self>, most: usize) -> Result<usize>;
+    /// Returns the address of an array in device memory.
+    fn device_address(self) -> Option<u64>;
 }
 
-impl BatchArray for &[i32] {
+impl<T> CallArray for &[T] {
     fn count(self) -> usize {
         self.len()
     }
 
-    fn check(self, [_, length]: ArrayName, need: usize, requests: usize) -> Result<()> {
-        ensure!(self.len() == need, length is self.len(), but
-            "a batch of {requests} requests has {need}"; "size the array by the length of `state`");
-        Ok(())
+    fn device_address(self) -> Option<u64> {
+        None
     }
+}
 
-    fn check_block_tables(self, requests: usize, stride: usize) -> Result<()> {
-        let need = requests.saturating_mul(stride);
-        ensure!(self.len() >= need, "block_table length" is self.len(), but
-            "{requests} requests of {stride} entries need {need}"; "pass them all");
-        Ok(())
-    }
+/// An array of a batch.
+pub(crate) trait BatchArray: CallArray + Default {
+    /// Returns a batch whose elements the host can read.
+    fn readable(batch: &BatchOf<Self>) -> Option<&Batch<'_>>;
+}
 
+impl BatchArray for &[i32] {
     fn readable(batch: &BatchOf<Self>) -> Option<&Batch<'_>> {
         Some(batch)
-    }
-
-    fn tokens(batch: &BatchOf<Self>, _: usize) -> Result<usize> {
-        let tokens = batch.tokens();
-        let before = tokens.saturating_sub(1).saturating_mul(batch.ids_stride);
-        let need = if tokens == 0 { 0 } else { before.saturating_add(batch.k) };
-        ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but
-            "{tokens} tokens need {need}"; "pass the ids of all tokens that cu_q counts");
-        Ok(tokens)
     }
 }
 
@@ -135,7 +90,7 @@ impl<A> BatchOf<A> {
     /// Returns the number of requests, padded ones included.
     pub(crate) fn requests(&self) -> usize
     where
-        A: BatchArray,
+        A: CallArray,
     {
         self.state.count()
     }
@@ -189,11 +144,6 @@ impl<'a, A: Copy, R> Call<'a, A, R> {
     /// Returns a call without layers.
     pub fn of(work: Work, batch: BatchOf<A>, tokens: usize) -> Self {
         Self { work, batch, tokens, layers: &[], fresh: None }
-    }
-
-    /// Returns the batch that Stage One plans, if the call runs it.
-    pub fn planned(&self) -> Option<&BatchOf<A>> {
-        matches!(self.work, Work::Plan | Work::Step).then_some(&self.batch)
     }
 
     /// Returns the fresh rows of the layer at an index of the list.

@@ -13,10 +13,7 @@ mod measure;
 
 use std::{fmt, ptr};
 
-#[cfg(not(target_arch = "x86_64"))]
-use portable::{fence, row_copier};
-#[cfg(target_arch = "x86_64")]
-use x86_64::{fence, row_copier};
+use loops::{fence, row_copier};
 
 pub use measure::measure_copy;
 
@@ -115,8 +112,9 @@ impl Copier {
 type RowCopier = unsafe fn(*const u8, *mut u8, usize, (*const u8, *const u8));
 
 #[cfg(target_arch = "x86_64")]
-mod x86_64 {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm_sfence};
+mod loops {
+    use std::arch::x86_64::*;
+    use std::ptr::copy_nonoverlapping;
 
     use super::RowCopier;
 
@@ -127,9 +125,9 @@ mod x86_64 {
     /// Returns the widest loop that this CPU can run; `None` without AVX2.
     pub(super) fn row_copier(stream: bool) -> Option<RowCopier> {
         if is_x86_feature_detected!("avx512f") {
-            Some(if stream { avx512::copy::<true> } else { avx512::copy::<false> })
+            Some(if stream { avx512::<true> } else { avx512::<false> })
         } else if is_x86_feature_detected!("avx2") {
-            Some(if stream { avx2::copy::<true> } else { avx2::copy::<false> })
+            Some(if stream { avx2::<true> } else { avx2::<false> })
         } else {
             None
         }
@@ -149,68 +147,61 @@ mod x86_64 {
 
     /// Defines the loops for one register type. It is a macro, because an intrinsic is inlined
     /// only into a function that names its feature.
-    macro_rules! loops {
+    macro_rules! copy_loop {
         ($name:ident, $feature:literal, $reg:ident, $load:ident, $store:ident, $stream:ident) => {
-            mod $name {
-                use std::arch::x86_64::{$load, $reg, $store, $stream};
-                use std::ptr::copy_nonoverlapping;
-
-                use super::{LINE, prefetch_line};
-
-                /// With `STREAM` the stores are non-temporal.
-                ///
-                /// # Safety
-                /// As for [`RowCopier`](super::RowCopier).
-                #[target_feature(enable = $feature)]
-                pub(super) unsafe fn copy<const STREAM: bool>(
-                    from: *const u8,
-                    to: *mut u8,
-                    bytes: usize,
-                    next: (*const u8, *const u8),
-                ) {
-                    let prefetch = |at: usize| {
-                        prefetch_line(next.0, at);
-                        if !STREAM {
-                            prefetch_line(next.1, at);
-                        }
-                    };
-                    let mut at = 0;
-                    if STREAM {
-                        at = (to.addr().wrapping_neg() % LINE).min(bytes);
-                        prefetch(0);
-                        // SAFETY: `at <= bytes`, and both ends are valid for `bytes` bytes and disjoint
-                        // (`# Safety`).
-                        unsafe { copy_nonoverlapping(from, to, at) };
+            /// With `STREAM` the stores are non-temporal.
+            ///
+            /// # Safety
+            /// As for [`RowCopier`].
+            #[target_feature(enable = $feature)]
+            unsafe fn $name<const STREAM: bool>(
+                from: *const u8,
+                to: *mut u8,
+                bytes: usize,
+                next: (*const u8, *const u8),
+            ) {
+                let prefetch = |at: usize| {
+                    prefetch_line(next.0, at);
+                    if !STREAM {
+                        prefetch_line(next.1, at);
                     }
-                    while at + LINE <= bytes {
-                        prefetch(at);
-                        for part in (at..at + LINE).step_by(size_of::<$reg>()) {
-                            // SAFETY: a line is a multiple of the register, so this one ends at or
-                            // before `at + LINE <= bytes`, and both ends are valid for `bytes` bytes
-                            // (`# Safety`). Streamed stores are aligned, because `to + at`
-                            // begins a line and `part - at` is a multiple of the register.
-                            unsafe {
-                                let (to, register) =
-                                    (to.add(part).cast(), $load(from.add(part).cast()));
-                                if STREAM { $stream(to, register) } else { $store(to, register) }
-                            }
-                        }
-                        at += LINE;
-                    }
-                    // The last line of `next` is prefetched separately, because `next` may be
-                    // aligned otherwise than this row.
-                    prefetch(bytes.saturating_sub(1));
+                };
+                let mut at = 0;
+                if STREAM {
+                    at = (to.addr().wrapping_neg() % LINE).min(bytes);
+                    prefetch(0);
                     // SAFETY: `at <= bytes`, and both ends are valid for `bytes` bytes and disjoint
                     // (`# Safety`).
-                    unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
+                    unsafe { copy_nonoverlapping(from, to, at) };
                 }
+                while at + LINE <= bytes {
+                    prefetch(at);
+                    for part in (at..at + LINE).step_by(size_of::<$reg>()) {
+                        // SAFETY: a line is a multiple of the register, so this one ends at or
+                        // before `at + LINE <= bytes`, and both ends are valid for `bytes` bytes
+                        // (`# Safety`). Streamed stores are aligned, because `to + at`
+                        // begins a line and `part - at` is a multiple of the register.
+                        unsafe {
+                            let (to, register) =
+                                (to.add(part).cast(), $load(from.add(part).cast()));
+                            if STREAM { $stream(to, register) } else { $store(to, register) }
+                        }
+                    }
+                    at += LINE;
+                }
+                // The last line of `next` is prefetched separately, because `next` may be
+                // aligned otherwise than this row.
+                prefetch(bytes.saturating_sub(1));
+                // SAFETY: `at <= bytes`, and both ends are valid for `bytes` bytes and disjoint
+                // (`# Safety`).
+                unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
             }
         };
     }
 
-    loops! { avx512, "avx512f", __m512i,
+    copy_loop! { avx512, "avx512f", __m512i,
     _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512 }
-    loops! { avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256 }
+    copy_loop! { avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256 }
 
     #[cfg(test)]
     mod tests {
@@ -222,10 +213,10 @@ mod x86_64 {
         fn every_width_copies_every_size() {
             let mut loops: Vec<RowCopier> = Vec::new();
             if is_x86_feature_detected!("avx2") {
-                loops.extend([avx2::copy::<false> as RowCopier, avx2::copy::<true>]);
+                loops.extend([avx2::<false> as RowCopier, avx2::<true>]);
             }
             if is_x86_feature_detected!("avx512f") {
-                loops.extend([avx512::copy::<false> as RowCopier, avx512::copy::<true>]);
+                loops.extend([avx512::<false> as RowCopier, avx512::<true>]);
             }
             let from: Vec<u8> = (0..700u32).map(|i| (i * 7 + 1) as u8).collect();
             for copy in loops {
@@ -246,7 +237,7 @@ mod x86_64 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-mod portable {
+mod loops {
     use super::RowCopier;
 
     /// Returns no loop: `memcpy` copies each row.

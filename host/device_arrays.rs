@@ -3,9 +3,8 @@
 
 use core::ffi::c_void;
 
-use crate::call::{ArrayName, Batch, BatchArray, BatchOf, Call, FreshOf, FreshRows};
+use crate::call::{Batch, BatchArray, BatchOf, Call, CallArray, FreshOf};
 use crate::system::address::Address;
-use crate::{Result, ensure};
 
 /// An array of int32 in device memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,42 +15,19 @@ pub struct DeviceArray {
     pub len: usize,
 }
 
-impl DeviceArray {
-    /// Checks that the array has at least `need` elements, and its address if it has to have one.
-    pub(crate) fn check_len(self, [what, length]: ArrayName, need: usize) -> Result<()> {
-        ensure!(self.len >= need, length is self.len, but "the batch needs {need} elements";
-            "pass the whole array");
-        let end = (self.len as u64).checked_mul(4).and_then(|n| self.address.checked_add(n));
-        let valid = self.address != 0 && self.address.is_multiple_of(4) && end.is_some();
-        ensure!(need == 0 || valid, what is self.address, but
-            "it must be the device address of the whole array and a multiple of 4";
-            "pass an array of int32");
-        Ok(())
-    }
-}
-
-impl BatchArray for DeviceArray {
+impl CallArray for DeviceArray {
     fn count(self) -> usize {
         self.len
     }
 
-    fn check(self, name: ArrayName, need: usize, _: usize) -> Result<()> {
-        self.check_len(name, need)
+    fn device_address(self) -> Option<u64> {
+        Some(self.address)
     }
+}
 
-    fn check_block_tables(self, requests: usize, stride: usize) -> Result<()> {
-        self.check_len(["block_table", "block_table length"], requests.saturating_mul(stride))
-    }
-
+impl BatchArray for DeviceArray {
     fn readable(_: &BatchOf<Self>) -> Option<&Batch<'_>> {
         None
-    }
-
-    fn tokens(batch: &BatchOf<Self>, most: usize) -> Result<usize> {
-        let rest = batch.ids.len.checked_sub(batch.k);
-        let room = rest.map_or(0, |rest| (rest / batch.ids_stride).saturating_add(1).min(most));
-        batch.ids.check_len(["ids", "ids length"], room.min(batch.ids.len))?;
-        Ok(room)
     }
 }
 
@@ -72,17 +48,13 @@ pub struct DeviceRows {
 /// Fresh rows in device memory.
 pub type DeviceFresh<'a> = FreshOf<'a, DeviceRows>;
 
-impl FreshRows for DeviceRows {
-    fn bytes(self) -> usize {
+impl CallArray for DeviceRows {
+    fn count(self) -> usize {
         self.bytes
     }
 
-    fn check(self) -> Result<()> {
-        ensure!(self.address != 0 && self.address.checked_add(self.bytes as u64).is_some(),
-            "address of fresh rows" is self.address, but
-            "it must be that of all fresh rows in device memory";
-            "pass the address of the first row");
-        Ok(())
+    fn device_address(self) -> Option<u64> {
+        Some(self.address)
     }
 }
 

@@ -10,16 +10,14 @@
 //! A state is one request's tables, one per indexer, and its S slots in every layer. Two requests of one batch must
 //! not name one state.
 
-mod begin;
 mod check;
 mod discard;
-mod fork;
 mod order;
 mod queue;
+mod stage_two;
 mod state;
 mod stats;
 mod step;
-mod under_way;
 
 use std::iter;
 use std::sync::Arc;
@@ -30,7 +28,6 @@ use crate::Result;
 use crate::ascend::{Ascend, AscendOptions, RegisteredPool};
 use crate::backend::Device;
 use crate::buffer::DeviceBuffer;
-use crate::copy::Copier;
 use crate::cpu::Cpu;
 use crate::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use crate::plan::{Dropped, Plan};
@@ -40,8 +37,8 @@ use crate::system::cpus::allowed_cpu_count;
 use crate::system::reserve;
 use order::TransferOrder;
 use stats::Counters;
-use under_way::UnderWay;
 
+pub use crate::backend::CpuChoices;
 pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
@@ -63,11 +60,12 @@ pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
     // unmapped.
     device: Box<dyn Device>,
-    resources: Box<Resources>,
+    resources: Arc<Resources>,
     /// One flag per state, for the states that a call names.
     named: Box<[bool]>,
     order: TransferOrder,
-    under_way: UnderWay,
+    /// A bit for each place at which a transfer is under way.
+    under_way: u64,
     counters: Counters,
     dropped: Dropped<Plan>,
 }
@@ -84,9 +82,7 @@ impl Engine {
         let pool = pool.into();
         // No thread is started for a configuration that is refused.
         Cpu::sizes(&config, &pool.geometry, iter::empty(), 1)?;
-        // One thread for each core, but not more than CPUs.
-        let workers = WorkerConfig::new(config.cores.min(allowed_cpu_count()));
-        let workers = WorkerPool::new(&workers)?;
+        let workers = WorkerPool::new(&WorkerConfig::new(Self::own_threads(&config)))?;
         Self::with_workers(config, pool, &workers)
     }
 
@@ -100,9 +96,8 @@ impl Engine {
         pool: impl Into<Arc<HostPool>>,
         workers: &WorkerPool,
     ) -> Result<Self> {
-        let pool = pool.into();
-        let (buffer, device) = Cpu::new(&config, &pool, workers)?;
-        Self::from_parts(Resources::new(config, pool, buffer), device)
+        let (resources, device) = Cpu::new(config, pool.into(), workers)?;
+        Self::from_parts(resources, Box::new(device))
     }
 
     /// Makes an engine on an Ascend device. Its number of cores is at most the device's number of
@@ -120,15 +115,14 @@ impl Engine {
         Self::from_parts(resources, Box::new(device))
     }
 
-    fn from_parts(resources: Box<Resources>, device: Box<dyn Device>) -> Result<Self> {
+    fn from_parts(resources: Arc<Resources>, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
         let order = TransferOrder::new(states, indexers, resources.pool.layers())?;
+        let named = reserve::filled("states", states, false)?.into();
         let slots = resources.config.params.slots as usize;
         let counters = Counters::new(indexers, states, slots)?;
-        let named = reserve::filled("states", states, false)?.into();
-        let under_way = UnderWay::new(&resources.config, resources.pool.layers())?;
         let dropped = Dropped::default();
-        Ok(Self { named, order, under_way, counters, dropped, device, resources })
+        Ok(Self { named, order, under_way: 0, counters, dropped, device, resources })
     }
 
     /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of
@@ -140,7 +134,7 @@ impl Engine {
     /// # Errors
     /// If the configuration is invalid, or the sizes overflow.
     pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-        Self::bytes_with_workers(config, pool, config.cores.min(allowed_cpu_count()))
+        Self::bytes_with_workers(config, pool, Self::own_threads(config))
     }
 
     /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
@@ -156,6 +150,11 @@ impl Engine {
         let rows = pool.grids(Start::in_process);
         let sizes = Cpu::sizes(config, &pool.geometry()?, rows, threads)?;
         Ok((sizes.slots, sizes.tables + sizes.work + sizes.reads))
+    }
+
+    /// Returns the number of threads of an engine with workers of its own: one for each core, but not more than CPUs.
+    fn own_threads(config: &Config) -> usize {
+        config.cores.min(allowed_cpu_count())
     }
 
     /// Returns the bytes of host memory that [`Self::new_plan`] allocates for an engine on the CPU: those of
@@ -186,21 +185,9 @@ impl Engine {
         self.device.name()
     }
 
-    /// Returns the name of the vector machine that runs the kernels on the CPU; `None` on Ascend
-    /// devices.
-    pub fn machine(&self) -> Option<&'static str> {
-        self.device.cpu().map(|cpu| cpu.machine)
-    }
-
-    /// Returns the number of threads that run a step on the CPU, the caller's included; `None` on
-    /// Ascend devices.
-    pub fn threads(&self) -> Option<usize> {
-        self.device.cpu().map(|cpu| cpu.threads)
-    }
-
-    /// Returns how the CPU copies rows; `None` on Ascend devices, whose kernels copy.
-    pub fn copier(&self) -> Option<Copier> {
-        self.device.cpu().map(|cpu| cpu.copier)
+    /// Returns how a CPU runs the kernels and copies rows; `None` on Ascend devices, which do both themselves.
+    pub fn cpu(&self) -> Option<CpuChoices> {
+        self.device.cpu()
     }
 
     /// Returns the host pool.
@@ -229,7 +216,7 @@ impl Engine {
     /// # Errors
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_tokens: usize, max_requests: usize) -> Result<Plan> {
-        self.resources.check_process()?;
+        self.resources.birth.check("engine")?;
         let (id, config) = (self.resources.id, &self.resources.config);
         let allocator = config.allocator.as_ref();
         let mut plan = Plan::with_capacity(
@@ -239,7 +226,8 @@ impl Engine {
             max_requests,
             (allocator, &self.dropped),
         )?;
-        self.device.prepare(&self.resources, &mut plan)?;
+        plan.layers = reserve::with_capacity("plan", self.resources.pool.layers())?;
+        self.device.prepare(&mut plan)?;
         Ok(plan)
     }
 
@@ -263,7 +251,7 @@ impl Engine {
     /// If there is no such indexer or state, or the copy from the device fails.
     pub fn read_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
         let table = self.start_on(indexer, state)?;
-        self.device.read_table(&self.resources, table)
+        self.device.read_table(table)
     }
 
     /// Waits for the device and destroys the engine.
@@ -272,6 +260,7 @@ impl Engine {
     /// The oldest error of the releases. Everything is released in any case.
     pub fn close(self) -> Result<()> {
         let Self { device, resources, .. } = self;
-        device.close(resources)
+        drop(resources);
+        device.close()
     }
 }

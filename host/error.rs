@@ -105,13 +105,8 @@ pub enum Error {
         /// The name of the object.
         what: &'static str,
     },
-    /// A kernel panicked, which is a defect of this library; the object can no longer be used.
-    Broken {
-        /// The name of the object.
-        what: &'static str,
-        /// What the caller can do.
-        remedy: &'static str,
-    },
+    /// A kernel panicked, which is a defect of this library; the engine can no longer be used.
+    Broken,
 }
 
 // Implemented by hand, because a derive would add five crates to every embedder's dependencies.
@@ -169,9 +164,9 @@ impl fmt::Display for Error {
                 "{what} belongs to the process that forked this one, but a child has neither its \
                  threads nor its locks; import the pool by its descriptor and make an engine here"
             ),
-            Self::Broken { what, remedy } => {
-                write!(f, "{what} is unusable because a kernel panicked; {remedy}")
-            }
+            Self::Broken => f.write_str(
+                "device state is unusable because a kernel panicked; destroy the engine and report the defect",
+            ),
         }
     }
 }
@@ -184,12 +179,6 @@ fn one_line(text: &str) -> String {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// Returns the error of a device on which a kernel has panicked.
-    pub(crate) fn broken_device() -> Self {
-        let remedy = "destroy the engine and report the defect";
-        Self::Broken { what: "device state", remedy }
-    }
-
     /// Returns an [`Error::Os`]. `remedy` fits the errors that have another cause in each call.
     pub(crate) fn os(
         call: &'static str,

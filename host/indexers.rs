@@ -9,17 +9,11 @@ const WHAT: &str = "indexers of layers";
 
 /// The indexer of every layer of a pool. The layers of one indexer share one table per state, and
 /// one plan of a step serves all of them. By default one indexer serves all layers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexers {
     /// The indexer of each layer; `None` if one indexer serves all layers.
     of_layer: Option<Arc<Vec<usize>>>,
-    count: usize,
-}
-
-impl Default for Indexers {
-    fn default() -> Self {
-        Self { of_layer: None, count: 1 }
-    }
+    last: usize,
 }
 
 impl Indexers {
@@ -45,18 +39,18 @@ impl Indexers {
             rows::index("indexer of a layer", indexer, of_layer.len())?;
             used[indexer] = true;
         }
-        let count = used.iter().rposition(|&used| used).map_or(0, |last| last + 1);
-        if let Some(unused) = used[..count].iter().position(|&used| !used) {
+        let last = of_layer.iter().max().map_or(0, |&last| last);
+        if let Some(unused) = used[..last].iter().position(|&used| !used) {
             return Err(invalid!("indexer of a layer" is unused, but
-                "no layer has it, but one has indexer {}", count - 1;
+                "no layer has it, but one has indexer {last}";
                 "number the indexers without a gap"));
         }
-        Ok(Self { of_layer: Some(Arc::new(reserve::copied(WHAT, of_layer)?)), count })
+        Ok(Self { of_layer: Some(Arc::new(reserve::copied(WHAT, of_layer)?)), last })
     }
 
     /// Returns the number of indexers.
     pub fn count(&self) -> usize {
-        self.count
+        self.last + 1
     }
 
     /// Returns the indexer of a layer; 0 if there is no such layer.

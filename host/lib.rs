@@ -21,7 +21,7 @@
 //! for layer in 0..layers {
 //!     engine.transfer(&mut plan, layer, None)?; // once per layer: copies the missing rows
 //!     let slot = plan.slots(0)[3] as usize; // the slot of ids[3] of row 0
-//!     let row = engine.buffer().slot_ptr(0, layer, 0, slot); // attention reads it here
+//!     let row = engine.buffer().view(0, layer, 0)?.ptr(slot); // attention reads it here
 //! #   // SAFETY: the slot was filled by the transfer, and no other thread uses the buffer.
 //! #   assert_eq!(unsafe { row.read() }, 15);
 //! }

@@ -112,62 +112,17 @@ impl Grid {
         Ok(grids)
     }
 
-    /// Returns the address of the first byte.
-    pub fn start(&self) -> usize {
-        self.start
-    }
-
     /// Returns the address behind the last byte.
     pub fn end(&self) -> usize {
-        self.whole().end()
-    }
-
-    fn whole(&self) -> Subgrid<'_> {
-        Subgrid { start: self.start, levels: &self.levels, bytes: self.bytes }
-    }
-}
-
-/// Returns an error if two of the grids have a byte in common, and the first error among them.
-pub(crate) fn check(grids: impl Iterator<Item = Result<Grids>>) -> Result<()> {
-    let mut all = Vec::<Grid>::new();
-    for grids in grids {
-        let (grids, what) = (grids?, "list of rows and slots");
-        let bytes = size_of_val(&*all) + size_of_val(&*grids);
-        all.try_reserve(grids.len()).map_err(|_| Error::OutOfMemory { what, bytes })?;
-        all.extend(grids);
-    }
-    all.sort_unstable_by_key(Grid::start);
-    for (index, grid) in all.iter().enumerate() {
-        let end = grid.end();
-        let mut near = all[index + 1..].iter().take_while(|other| other.start < end);
-        if let Some(other) = near.find(|other| grid.whole().meets(other.whole())) {
-            return Err(invalid!(
-                "address" is format!("{:#x} for {}", other.start, other.content), but
-                "{} from {:#x} on have the same bytes", grid.content, grid.start;
-                "give each memory of its own"));
-        }
-    }
-    Ok(())
-}
-
-/// A grid, or one of the equal parts that it consists of.
-#[derive(Clone, Copy)]
-struct Subgrid<'a> {
-    start: usize,
-    levels: &'a [Level],
-    bytes: usize,
-}
-
-impl Subgrid<'_> {
-    fn end(self) -> usize {
         let others = self.levels.iter().map(|level| (level.count - 1) * level.stride);
         self.start + others.sum::<usize>() + self.bytes
     }
 
-    /// Returns the outer level and the first of its parts; `None` for a single row.
+    /// Returns the outer level, and the first of the equal parts that it consists of; `None` for a single row.
     fn split(self) -> Option<(Level, Self)> {
-        let (&level, levels) = self.levels.split_first()?;
-        (level.count > 1).then_some((level, Self { levels, ..self }))
+        let [outer, inner] = self.levels;
+        let levels = [inner, Level { count: 1, stride: 0 }];
+        (outer.count > 1).then_some((outer, Self { levels, ..self }))
     }
 
     fn behind(self, bytes: usize) -> Self {
@@ -175,14 +130,14 @@ impl Subgrid<'_> {
     }
 
     /// Returns whether the two have a byte in common.
-    fn meets(self, other: Subgrid<'_>) -> bool {
+    fn meets(self, other: Self) -> bool {
         if self.end() <= other.start || other.end() <= self.start {
             return false;
         }
         match (self.split(), other.split()) {
             (None, None) => true,
             (Some((a, mine)), Some((b, theirs))) if a.stride == b.stride => {
-                // Subgrid i of this one and part i + d of the other are as far apart for every i. Only
+                // Part i of this one and part i + d of the other are as far apart for every i. Only
                 // at the d of this range do they begin before the other ends.
                 let (stride, signed) = (a.stride.cast_signed(), usize::cast_signed);
                 let first = (signed(mine.start) - signed(theirs.end())).div_euclid(stride) + 1;
@@ -200,11 +155,34 @@ impl Subgrid<'_> {
     }
 
     /// Returns whether one of the parts of a level, of which this is the first, meets `other`.
-    fn any_meets(self, level: Level, other: Subgrid<'_>) -> bool {
+    fn any_meets(self, level: Level, other: Self) -> bool {
         let first = (other.start + 1).saturating_sub(self.end()).div_ceil(level.stride);
         let parts = (first..level.count).map(|index| self.behind(index * level.stride));
         parts.take_while(|part| part.start < other.end()).any(|part| part.meets(other))
     }
+}
+
+/// Returns an error if two of the grids have a byte in common, and the first error among them.
+pub(crate) fn check(grids: impl Iterator<Item = Result<Grids>>) -> Result<()> {
+    let mut all = Vec::<Grid>::new();
+    for grids in grids {
+        let (grids, what) = (grids?, "list of rows and slots");
+        let bytes = size_of_val(&*all) + size_of_val(&*grids);
+        all.try_reserve(grids.len()).map_err(|_| Error::OutOfMemory { what, bytes })?;
+        all.extend(grids);
+    }
+    all.sort_unstable_by_key(|grid| grid.start);
+    for (index, grid) in all.iter().enumerate() {
+        let end = grid.end();
+        let mut near = all[index + 1..].iter().take_while(|other| other.start < end);
+        if let Some(other) = near.find(|other| grid.meets(**other)) {
+            return Err(invalid!(
+                "address" is format!("{:#x} for {}", other.start, other.content), but
+                "{} from {:#x} on have the same bytes", grid.content, grid.start;
+                "give each memory of its own"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 
 mod counters;
 mod dropped;
-mod failed;
 mod failures;
 mod miss_records;
 mod outputs;
@@ -34,7 +33,6 @@ pub(crate) use dropped::Dropped;
 pub(crate) use miss_records::MissRecords;
 
 use dropped::Place;
-use failed::Failed;
 
 /// A preallocated plan, for batches up to the size that it was made for.
 ///
@@ -69,11 +67,17 @@ pub struct Plan {
     pub(crate) number: u64,
     /// For each request, the plans of its state before this one.
     pub(crate) before: Array<Before>,
-    pub(crate) failed: Failed,
+    /// The layer and the row that are not whole, of each request that transfers leave out; else -1.
+    failed_layer: Array<i64>,
+    failed_row: Array<i64>,
+    /// 1 for a request that the last transfer found.
+    failed_new: Array<i32>,
     /// Whether a layer holds the plan.
     pub(crate) held: bool,
     /// The place of its transfer that is under way among those of its engine.
     pub(crate) under_way: Option<usize>,
+    /// The layers of that transfer, with room for all of the pool.
+    pub(crate) layers: Vec<usize>,
     /// The plan's counters, which it has until it leaves. A device releases a plan's arrays when nobody has them.
     pub(crate) counters: Option<Arc<SharedCounters>>,
     /// Where the plan goes if it is dropped before a layer holds it.
@@ -116,8 +120,10 @@ impl Plan {
         // `slot` and the four columns of the miss list, `valid` and `row_misses`.
         let row = 5 * params.k as usize + 2;
         // `state`, `cu_q` and `summary`, and what is kept of the order and of failures.
-        let request =
-            (2 + summary::WORDS) * size_of::<i32>() + size_of::<Before>() + Failed::REQUEST_BYTES;
+        let request = (2 + summary::WORDS) * size_of::<i32>()
+            + size_of::<Before>()
+            + 2 * size_of::<i64>()
+            + size_of::<i32>();
         // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
         Ok(max_tokens * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
@@ -148,7 +154,9 @@ impl Plan {
         plan.summary = filled(max_requests * summary::WORDS, 0)?;
         plan.miss = [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?];
         plan.before = Array::filled("plan", max_requests, Before::default(), allocator)?;
-        plan.failed = Failed::new(max_requests, allocator)?;
+        plan.failed_layer = Array::filled("plan", max_requests, -1, allocator)?;
+        plan.failed_row = Array::filled("plan", max_requests, -1, allocator)?;
+        plan.failed_new = filled(max_requests, 0)?;
         plan.counters = Some(Arc::default());
         plan.place = Some(dropped.place()?);
         Ok(plan)
@@ -199,12 +207,12 @@ impl Plan {
     /// Finds the records of the misses of all requests but those that are left out, if the pool is a file.
     /// Returns the stamp of the records that the plan holds, which it gives up until [`Self::keep_records`].
     pub(crate) fn sort_records(&mut self) -> Option<u64> {
-        let records = self.records.as_deref_mut()?;
-        let served = (0..self.requests).filter(|&request| !self.failed.contains(request));
-        let places =
-            served.flat_map(|request| miss_places(request, self.k, &self.cu_q, &self.summary));
-        records.sort(places, &self.miss[ROW]);
-        records.held.take()
+        let mut records = self.records.take()?;
+        let served = (0..self.requests).filter(|&request| !self.is_left_out(request));
+        records.sort(served.flat_map(|request| self.places(request)), &self.miss[ROW]);
+        let held = records.held.take();
+        self.records = Some(records);
+        held
     }
 
     /// Notes the stamp of the records that the plan holds after a transfer.
@@ -233,7 +241,7 @@ impl Plan {
 
     /// Returns whether a request missed a row and is not left out. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
-        !self.failed.contains(request) && self.request_summary(request)[summary::TOTAL as usize] > 0
+        !self.is_left_out(request) && self.request_summary(request)[summary::TOTAL as usize] > 0
     }
 
     /// Returns the number of the last batch among the plans of its engine, from 1, which error
@@ -269,9 +277,9 @@ impl Plan {
             row_misses: &self.row_misses,
             cu_q: &self.cu_q,
             summary: &self.summary,
-            failed_layer: &self.failed.layer,
-            failed_row: &self.failed.row,
-            failed_new: &self.failed.is_new,
+            failed_layer: &self.failed_layer,
+            failed_row: &self.failed_row,
+            failed_new: &self.failed_new,
             miss: Misses { position, id, slot, row },
         }
     }
@@ -342,8 +350,8 @@ impl Plan {
 
     /// Returns where the miss list of a request is in the columns.
     pub(crate) fn places(&self, request: usize) -> Range<usize> {
-        assert!(request < self.requests, "request {request} of {}", self.requests);
-        miss_places(request, self.k, &self.cu_q, &self.summary)
+        let (at, total) = (self.cu_q[request] as usize * self.k, summary::TOTAL as usize);
+        at..at + self.request_summary(request)[total] as usize
     }
 
     /// Returns the number of misses of all requests, which is the number of rows that one transfer
@@ -356,12 +364,6 @@ impl Plan {
         assert!(request < self.requests, "request {request} of {}", self.requests);
         &self.summary[request * summary::WORDS..][..summary::WORDS]
     }
-}
-
-/// Returns where the miss list of a request is in the columns.
-fn miss_places(request: usize, k: usize, cu_q: &[i32], summaries: &[i32]) -> Range<usize> {
-    let at = cu_q[request] as usize * k;
-    at..at + summaries[request * summary::WORDS + summary::TOTAL as usize] as usize
 }
 
 impl Drop for Plan {

@@ -13,8 +13,7 @@
 //!
 //! The memory is shared by threads and by processes, so no Rust reference into it exists.
 //! [`HostPool::write_row`] and [`HostPool::read_row`] copy word by word with relaxed atomics: a read beside a write of the same row may return a mix of old and new
-//! bytes, which is not undefined behaviour. The raw pointers of [`HostPool::row_ptr`],
-//! [`HostPool::row_mut`] and [`HostPool::view`] are for plain copies. Code that dereferences one
+//! bytes, which is not undefined behaviour. The raw pointers of [`HostPool::view`] are for plain copies. Code that dereferences one
 //! must ensure that no thread or process writes that row meanwhile. The engine ensures it by order:
 //! a row is written by the step that made it and selected by later steps only.
 

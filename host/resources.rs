@@ -105,7 +105,7 @@ impl Config {
 
     /// Returns the caller's table of the blocks of each state, if the slots have one.
     pub(crate) fn slot_table(&self) -> Option<BlockTable> {
-        self.buffer.as_ref().and_then(CallerBuffer::table)
+        self.buffer.as_ref().and_then(|caller| caller.table)
     }
 
     /// Returns the number of indices that slots of all states have.
@@ -184,16 +184,10 @@ impl Resources {
         }
     }
 
-    /// Joins the parts of a new engine. They are boxed, because the functions that make an engine would
-    /// otherwise each have a copy on the stack.
-    pub fn new(config: Config, pool: Arc<HostPool>, buffer: DeviceBuffer) -> Box<Self> {
+    /// Joins the parts of a new engine.
+    pub fn new(config: Config, pool: Arc<HostPool>, buffer: DeviceBuffer) -> Arc<Self> {
         let id = ENGINES.fetch_add(1, Ordering::Relaxed);
-        Box::new(Self { config, buffer: Arc::new(buffer), id, birth: Birth::now(), pool })
-    }
-
-    /// Returns an error in a forked child of the engine's process.
-    pub fn check_process(&self) -> Result<()> {
-        self.birth.check("engine")
+        Arc::new(Self { config, buffer: Arc::new(buffer), id, birth: Birth::now(), pool })
     }
 
     /// Returns the number of rows of the pool, or of blocks if the geometry has pages.

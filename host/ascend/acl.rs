@@ -1,7 +1,7 @@
 //! The Ascend Computing Language (ACL), found at run time.
 //!
-//! There are three layers: [`sys`] has the types that are generated from `acl.h`, among them the
-//! table of functions; `result` has a checked form of each function, a method of [`Acl`] with the same
+//! There are three layers: [`sys`] has the runtime's types and values, generated from `acl.h`, and `functions` the
+//! list of its functions; `result` makes a checked form of each function from the list, a method of [`Acl`] with the same
 //! name; the other types of this module own handles of the runtime and release them on drop. Every
 //! method that calls the runtime returns the error of the call, for example of an allocation that is too
 //! large or of work that failed; `# Errors` lists further errors only. Nothing links against the
@@ -14,6 +14,7 @@
 //! call of the runtime has changed nothing; both errors are stored.
 
 mod context;
+mod functions;
 mod kernel;
 mod memory;
 mod owned;
@@ -21,7 +22,7 @@ mod registration;
 mod result;
 mod source;
 mod stream;
-#[expect(missing_docs, reason = "generated; acl.h has the comments")]
+#[expect(missing_docs, reason = "generated; the vendor's pages describe them")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
 #[rustfmt::skip]
 pub mod sys;
@@ -33,21 +34,11 @@ pub use kernel::{Args, Binary};
 pub use memory::{DeviceMemory, MemorySource, PinnedMemory};
 pub use owned::Owned;
 pub use registration::Registration;
-pub use result::{FUNCTIONS, Need};
+pub use result::{Acl, FUNCTIONS, Need};
 pub use source::{Resolve, Source};
 pub use stream::{Graph, Stream};
 
 use crate::{Error, Result};
-use sys::Functions;
-
-/// The ACL runtime: its functions and the library that contains them.
-pub struct Acl {
-    functions: Functions,
-    name: String,
-    /// Keeps the functions' code mapped. The library is never closed, because the runtime starts
-    /// threads that run until the process ends.
-    library: Option<std::mem::ManuallyDrop<libloading::Library>>,
-}
 
 impl Acl {
     /// Finds the runtime and initialises it (`aclInit`). It is no error if the process has

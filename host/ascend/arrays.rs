@@ -14,42 +14,22 @@ use crate::{Result, invalid};
 /// The alignment of arrays in words: 64 bytes.
 const ALIGN_WORDS: usize = 16;
 
-/// Offsets of the arrays in words, the same in device memory and in pinned memory.
-#[derive(Clone, Copy, Debug)]
-struct ArrayOffsets {
-    /// `cu_q`, `state`, `generation`, `stable_len` and `seq_len`, which are adjacent.
-    requests: [usize; 5],
-    ids: usize,
-    /// Summaries, `valid`, `slot`, and the columns of the miss list.
-    outputs: [usize; 7],
-    words: usize,
-}
+/// Offsets in words, the same in device memory and in pinned memory: of `cu_q`, `state`, `generation`, `stable_len` and
+/// `seq_len`, which are adjacent, and `ids`; of summaries, `valid`, `slot`, and the columns of the miss list.
+type Offsets = ([usize; 6], [usize; 7]);
 
-impl ArrayOffsets {
-    fn new(k: usize, rows: usize, requests: usize) -> Option<Self> {
-        let (selected, n) = (rows.checked_mul(k)?, requests);
-        let [inputs, outputs] = [
-            &[n.checked_add(1)?, n, n, n, n, selected][..],
-            &[
-                n.checked_mul(summary::WORDS)?,
-                rows,
-                selected,
-                selected,
-                selected,
-                selected,
-                selected,
-            ],
-        ];
-        let (mut words, mut at) = (0usize, [0; 13]);
-        for (at, &len) in at.iter_mut().zip(inputs.iter().chain(outputs)) {
-            *at = words;
-            words = words.checked_add(len.checked_next_multiple_of(ALIGN_WORDS)?)?;
-        }
-        words.checked_mul(4)?;
-        let [cu_q, state, generation, stable_len, seq_len, ids, outputs @ ..] = at;
-        let requests = [cu_q, state, generation, stable_len, seq_len];
-        Some(Self { requests, ids, outputs, words })
+/// Returns the offsets, and the words of all arrays; `None` if their bytes overflow.
+fn offsets(k: usize, rows: usize, requests: usize) -> Option<(Offsets, usize)> {
+    let (selected, n) = (rows.checked_mul(k)?, requests);
+    let mut inputs = [n.checked_add(1)?, n, n, n, n, selected];
+    let mut outputs = [selected; 7];
+    (outputs[0], outputs[1]) = (n.checked_mul(summary::WORDS)?, rows);
+    let mut words = 0usize;
+    for at in inputs.iter_mut().chain(&mut outputs) {
+        let end = words.checked_add(at.checked_next_multiple_of(ALIGN_WORDS)?)?;
+        *at = core::mem::replace(&mut words, end);
     }
+    words.checked_mul(4).map(|_| ((inputs, outputs), words))
 }
 
 /// The arrays of batches with at most `rows` rows and `requests` requests.
@@ -58,7 +38,7 @@ pub(crate) struct Arrays {
     k: usize,
     pub(super) rows: usize,
     pub(super) requests: usize,
-    offsets: ArrayOffsets,
+    offsets: Offsets,
     device: DeviceMemory,
     /// The memory that host arrays are copied through.
     pinned: Mutex<PinnedMemory>,
@@ -68,16 +48,16 @@ impl Arrays {
     /// Returns the bytes of device memory, and as many of pinned memory, that [`Self::new`]
     /// allocates; `None` on overflow.
     pub fn bytes(k: usize, rows: usize, requests: usize) -> Option<usize> {
-        ArrayOffsets::new(k, rows, requests)?.words.checked_mul(4)
+        offsets(k, rows, requests).map(|(_, words)| 4 * words)
     }
 
     pub fn new(source: MemorySource<'_>, k: usize, rows: usize, requests: usize) -> Result<Self> {
-        let offsets = ArrayOffsets::new(k, rows, requests).ok_or_else(|| {
+        let (offsets, words) = offsets(k, rows, requests).ok_or_else(|| {
             invalid!("max_tokens" is rows, but "its arrays must fit the address space";
                 "size it for your largest batch")
         })?;
-        let device = DeviceMemory::new(source, 4 * offsets.words)?;
-        let pinned = Mutex::new(PinnedMemory::new(source, 4 * offsets.words)?);
+        let device = DeviceMemory::new(source, 4 * words)?;
+        let pinned = Mutex::new(PinnedMemory::new(source, 4 * words)?);
         Ok(Self { k, rows, requests, offsets, device, pinned })
     }
 
@@ -101,24 +81,24 @@ impl Arrays {
         (block_table, block_stride): (DeviceArray, usize),
         stream: RawStream,
     ) -> Result<DeviceCall<'static>> {
-        let (requests, rows, p) = (batch.requests(), *rows, &self.offsets);
+        let (requests, rows) = (batch.requests(), *rows);
+        let (inputs, [first, .., last, at_ids]) = (self.offsets.0, self.offsets.0);
         let mut pinned = self.pinned();
         // SAFETY: earlier work on these arrays is done (`# Safety`).
         let words = unsafe { pinned.words_mut() };
         let Batch { cu_q, state, generation, stable_len, seq_len, .. } = *batch;
         let arrays = [cu_q, state, generation, stable_len, seq_len];
-        for (at, array) in p.requests.into_iter().zip(arrays) {
+        for (at, array) in inputs.into_iter().zip(arrays) {
             words[at..][..array.len()].copy_from_slice(array);
         }
         // A batch for an append has no ids.
         let k = if batch.ids.is_empty() { 0 } else { batch.k };
         for row in 0..if k == 0 { 0 } else { rows } {
             let ids = &batch.ids[row * batch.ids_stride..][..k];
-            words[p.ids + row * k..][..k].copy_from_slice(ids);
+            words[at_ids + row * k..][..k].copy_from_slice(ids);
         }
         // The arrays of requests are adjacent, and copied as one.
-        let [first, .., last] = p.requests;
-        for (at, n) in [(first, last + requests - first), (p.ids, rows * k)] {
+        for (at, n) in [(first, last + requests - first), (at_ids, rows * k)] {
             // SAFETY: the arrays are kept and left alone until the copy is done, and the stream is alive
             // (`# Safety`).
             unsafe { self.device.upload(4 * at, &pinned, 4 * n, stream)? };
@@ -134,16 +114,13 @@ impl Arrays {
     }
 
     fn batch(&self, k: usize, requests: usize, rows: usize, indexer: usize) -> DeviceBatch {
-        let p = &self.offsets;
-        let array = |word, len| DeviceArray { address: self.at(word), len };
-        let [cu_q, state, generation, stable_len, seq_len] =
-            p.requests.map(|at| array(at, requests));
-        let cu_q = DeviceArray { len: requests + 1, ..cu_q };
+        let [cu_q, state, generation, stable_len, seq_len, ids] =
+            self.offsets.0.map(|at| DeviceArray { address: self.at(at), len: requests });
         DeviceBatch {
-            ids: array(p.ids, rows * k),
+            ids: DeviceArray { len: rows * k, ..ids },
             ids_stride: k,
             k,
-            cu_q,
+            cu_q: DeviceArray { len: requests + 1, ..cu_q },
             state,
             generation,
             stable_len,
@@ -155,7 +132,7 @@ impl Arrays {
 
     /// Returns the device addresses of the outputs.
     pub fn outputs(&self) -> DevicePlan {
-        let [summary, valid, slot, miss @ ..] = self.offsets.outputs.map(|at| self.at(at));
+        let [summary, valid, slot, miss @ ..] = self.offsets.1.map(|at| self.at(at));
         DevicePlan { slot, valid, miss, summary }
     }
 
@@ -180,9 +157,9 @@ impl Arrays {
     /// # Safety
     /// The stream of the download has been synchronized.
     pub unsafe fn copy_to_plan(&self, plan: &mut Plan) {
-        let (written, pinned) = (self.written(plan), self.pinned());
+        let (written, mut pinned) = (self.written(plan), self.pinned());
         // SAFETY: the download is done, because its stream has been synchronized (`# Safety`).
-        let words = unsafe { pinned.words() };
+        let words = unsafe { pinned.words_mut() };
         let Plan { summary, valid, slot, miss: [position, id, miss_slot, row], .. } = plan;
         let arrays = [summary, valid, slot, position, id, miss_slot, row];
         for (array, (at, n)) in arrays.into_iter().zip(written) {
@@ -194,7 +171,7 @@ impl Arrays {
     /// valid, slot, and the columns of the miss list.
     fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
         let selected = plan.tokens() * self.k;
-        let mut written = self.offsets.outputs.map(|at| (at, selected));
+        let mut written = self.offsets.1.map(|at| (at, selected));
         (written[0].1, written[1].1) = (plan.requests * summary::WORDS, plan.tokens());
         written
     }

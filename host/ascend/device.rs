@@ -16,12 +16,11 @@ use avsg_device::memory::table_words;
 use super::acl::{Context, DeviceMemory, MemorySource, Stream};
 use super::arrays::Plans;
 use super::health::{Health, is_refused_in_capture};
-use super::kernels::Kernels;
 use super::launch::Launcher;
 use super::options::AscendOptions;
 use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
-use super::{launch, readback, sizes, slots};
+use super::{kernels, launch, readback, sizes, slots, staging};
 use crate::backend::{Device, SlotCopy};
 use crate::call::{HostCall, Work};
 use crate::device_arrays::{DeviceCall, DevicePlan, RawStream};
@@ -48,6 +47,7 @@ pub(crate) struct Ascend {
     health: Health,
     /// Number of resets so far; plans of an earlier epoch are refused.
     epoch: u64,
+    resources: Arc<Resources>,
 }
 
 impl Ascend {
@@ -55,32 +55,31 @@ impl Ascend {
         mut config: Config,
         registered: RegisteredPool,
         options: &AscendOptions,
-    ) -> Result<(Box<Resources>, Self)> {
-        let pool = Arc::clone(&registered.pool);
+    ) -> Result<(Arc<Resources>, Self)> {
+        let pool = Arc::clone(registered.pool());
         let rows = pool.geometry.grids(&pool.starts, |at| Some(registered.address(at) as usize));
         let buffer = sizes::check(&config, &pool.geometry, rows)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
-        let kernels = Kernels::load(options, params)?;
+        let kernels = kernels::load(options, params)?;
         let allocator = config.allocator.as_ref();
         let source = MemorySource { context, allocator };
         let tables = DeviceMemory::new(source, sizes::tables(&config)?)?;
         let rule = sizes::rule(&config);
         let rules = (!rule.is_empty()).then(|| DeviceMemory::copied(source, &rule)).transpose()?;
+        let addresses = registered.starts().flat_map(u64::to_ne_bytes);
         let count = 8 * registered.starts().len();
-        let mut addresses = reserve::with_capacity("chunk addresses", count)?;
-        addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
+        let addresses = reserve::collected("chunk addresses", count, addresses)?;
         let chunks = DeviceMemory::copied(source, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
         let table = Array::filled("table", table_words(params), 0, allocator)?;
-        let staging = Staging::new(source, params.page as usize, pool.format());
         let resources = Resources::new(config, pool, slots);
         let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
         let mut ascend = Self {
             stream: Stream::new(context)?,
             launcher,
-            staging,
+            staging: Staging::default(),
             plans: Plans::default(),
             table,
             pool_use: PoolUse { pool: registered, second_wait: None },
@@ -88,13 +87,14 @@ impl Ascend {
             timeout,
             health: Health::NeedsReset,
             epoch: 0,
+            resources: Arc::clone(&resources),
         };
-        ascend.reset_if_needed(&resources)?;
+        ascend.reset_if_needed()?;
         Ok((resources, ascend))
     }
 
     /// Empties every table if an earlier call failed.
-    fn reset_if_needed(&mut self, resources: &Resources) -> Result<()> {
+    fn reset_if_needed(&mut self) -> Result<()> {
         self.health.check()?;
         if self.health == Health::Good {
             return Ok(());
@@ -103,7 +103,7 @@ impl Ascend {
         self.epoch += 1;
         // SAFETY: this value owns stream and tables, and its drop waits. No other work uses the tables: the
         // stream was synchronized, and callers' streams do not work meanwhile (`Engine::enqueue_plan`).
-        unsafe { self.launcher.reset(resources, self.stream.raw())? };
+        unsafe { self.launcher.reset(&self.resources, self.stream.raw())? };
         self.stream.synchronize(self.timeout)?;
         self.health = Health::Good;
         Ok(())
@@ -149,7 +149,6 @@ impl Ascend {
     /// `on_device` are kept until the stream is synchronized.
     unsafe fn launch(
         &mut self,
-        resources: &Resources,
         call: &HostCall<'_>,
         (on_device, out): (DeviceCall<'_>, DevicePlan),
     ) -> Result<()> {
@@ -162,9 +161,10 @@ impl Ascend {
             // `on_device`, which are kept (`# Safety`), and its drop waits.
             unsafe {
                 let stream = self.stream.raw();
-                let fresh = self.staging.upload_fresh(one.fresh, call.tokens, stream)?;
+                let format = self.resources.pool.format();
+                let fresh = self.staging.upload_fresh(format, one.fresh, call.tokens, stream)?;
                 let launch = DeviceCall { layers: one.layers, fresh: Some(&fresh), ..on_device };
-                self.launcher.run(resources, (&launch, out), one_launch, stream)?;
+                self.launcher.run(&self.resources, (&launch, out), one_launch, stream)?;
             }
         }
         Ok(())
@@ -172,47 +172,47 @@ impl Ascend {
 }
 
 impl Device for Ascend {
-    fn check(&self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
-        if call.work == Work::Transfer || is_prompt(resources, call) {
+    fn check(&self, call: &HostCall<'_>) -> Result<()> {
+        if call.work == Work::Transfer || is_prompt(&self.resources, call) {
             return Ok(());
         }
-        let (config, pool) = (&resources.config, &resources.pool.geometry);
-        launch::check_batch(config, pool, &self.staging.sizes(call))
+        let (config, pool) = (&self.resources.config, &self.resources.pool.geometry);
+        launch::check_batch(config, pool, &staging::sizes(&self.resources, call))
     }
 
-    fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
+    fn prepare(&self, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
-        let allocator = resources.config.allocator.as_ref();
-        let source = MemorySource { context: &self.options.context, allocator };
+        let source = source(&self.options, &self.resources);
         self.plans.prepare(source, plan, self.health == Health::Good)
     }
 
-    fn run(
-        &mut self,
-        resources: &Resources,
-        call: &HostCall<'_>,
-        plan: &mut Plan,
-    ) -> Result<Option<Duration>> {
+    fn run(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
-        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
-        self.reset_if_needed(resources)?;
+        let batch = &call.batch;
+        self.reset_if_needed()?;
         // No work uses the staging memory: the last call that did has synchronized the stream.
-        self.staging.reserve(Some(batch), call.fresh.map(|_| call.tokens))?;
+        let source = source(&self.options, &self.resources);
+        self.staging.reserve(
+            source,
+            &self.resources,
+            Some(batch),
+            call.fresh.map(|_| call.tokens),
+        )?;
         plan.begin(batch);
         let done = self.run_calls(true, |this, stream| {
             // SAFETY: `stream` is that of this value, and `run_calls` has bound its context. `arrays` and `plans`
             // keep the arrays until this work is synchronized.
             unsafe {
-                let table = this.staging.upload_table(batch, stream)?;
+                let table = this.staging.upload_table(&this.resources, batch, stream)?;
                 let on_device = arrays.upload(call, table, stream)?;
-                this.launch(resources, call, (on_device, arrays.outputs()))?;
+                this.launch(call, (on_device, arrays.outputs()))?;
                 arrays.download(plan, stream)
             }
         });
         done.inspect_err(|_| plan.clear(None))?;
         // SAFETY: `run_calls` has synchronized the stream, and no call failed.
         unsafe { arrays.copy_to_plan(plan) };
-        if let Err(wrong) = readback::check(plan, resources) {
+        if let Err(wrong) = readback::check(plan, &self.resources) {
             plan.clear(None);
             // A device that writes wrong words here may have written wrong tables.
             self.health = Health::NeedsReset;
@@ -223,21 +223,16 @@ impl Device for Ascend {
         Ok(None)
     }
 
-    unsafe fn begin(
-        &mut self,
-        resources: &Resources,
-        _: usize,
-        call: &HostCall<'_>,
-        plan: &mut Plan,
-    ) -> Result<()> {
+    unsafe fn begin(&mut self, _: usize, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let arrays = self.plans.arrays(plan)?;
         self.check_epoch(plan)?;
-        self.staging.reserve(None, call.fresh.map(|_| call.tokens))?;
+        let source = source(&self.options, &self.resources);
+        self.staging.reserve(source, &self.resources, None, call.fresh.map(|_| call.tokens))?;
         // The staging memory of fresh rows is free after the call.
         self.run_calls(call.fresh.is_some(), |this, _| {
             // SAFETY: `run_calls` has bound the context. `plans` keeps the arrays as long as the plan, which is
             // kept until the stream was synchronized (`# Safety`).
-            unsafe { this.launch(resources, call, (arrays.transfer(plan), arrays.outputs())) }
+            unsafe { this.launch(call, (arrays.transfer(plan), arrays.outputs())) }
         })
     }
 
@@ -246,36 +241,35 @@ impl Device for Ascend {
         true
     }
 
-    fn wait(&mut self, _: &Resources, _: usize, _: &[usize], plan: &mut Plan) -> Result<()> {
+    fn wait(&mut self, _: usize, _: &[usize], plan: &mut Plan) -> Result<()> {
         self.check_epoch(plan)?;
         self.run_calls(true, |_, _| Ok(()))
     }
 
-    fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
-        if is_prompt(resources, call) {
-            return resources.write_rows(call);
+    fn append(&mut self, call: &HostCall<'_>) -> Result<()> {
+        if is_prompt(&self.resources, call) {
+            return self.resources.write_rows(call);
         }
         self.health.check()?;
         if self.health == Health::NeedsReset {
             // The stream may still copy from the pinned memory.
             self.stream.synchronize(self.timeout)?;
         }
-        let batch = &call.batch;
-        self.staging.reserve(Some(batch), Some(call.tokens))?;
-        let inputs = self.staging.inputs(batch)?;
+        let (batch, source) = (&call.batch, source(&self.options, &self.resources));
+        self.staging.reserve(source, &self.resources, Some(batch), Some(call.tokens))?;
+        let inputs = self.staging.inputs(source, batch)?;
         self.run_calls(true, |this, stream| {
             // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
             unsafe {
-                let table = this.staging.upload_table(batch, stream)?;
+                let table = this.staging.upload_table(&this.resources, batch, stream)?;
                 let on_device = inputs.upload(call, table, stream)?;
-                this.launch(resources, call, (on_device, DevicePlan::default()))
+                this.launch(call, (on_device, DevicePlan::default()))
             }
         })
     }
 
     unsafe fn enqueue(
         &mut self,
-        resources: &Resources,
         call: &DeviceCall<'_>,
         out: DevicePlan,
         stream: RawStream,
@@ -286,12 +280,12 @@ impl Device for Ascend {
         let capturing = || unsafe { context.is_capturing(stream) };
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
         // the reset would run at every replay, or never if the graph is destroyed.
-        if call.planned().is_some() && self.health == Health::NeedsReset {
+        if matches!(call.work, Work::Plan | Work::Step) && self.health == Health::NeedsReset {
             ensure!(!capturing()?, "device state" is "not reset", but
                 "tables are reset after a failure, which a capture must not record";
                 "plan once outside of a capture, then capture again");
             // SAFETY: stream and engine live until the work is done, and no other stream works (`# Safety`).
-            unsafe { self.launcher.reset(resources, stream)? };
+            unsafe { self.launcher.reset(&self.resources, stream)? };
             self.epoch += 1;
             self.health = Health::Good;
         }
@@ -299,7 +293,7 @@ impl Device for Ascend {
         let done = context.bind().and_then(|_current| {
             // SAFETY: the stream is alive and of this device, and arrays, plan and engine stay valid until
             // the work is done (`# Safety`). The context is bound.
-            unsafe { self.launcher.run(resources, (call, out), one_launch, stream) }
+            unsafe { self.launcher.run(&self.resources, (call, out), one_launch, stream) }
         });
         // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
         // a capture with a failed call yields no graph.
@@ -310,7 +304,7 @@ impl Device for Ascend {
         done
     }
 
-    fn read_table(&mut self, _: &Resources, table: usize) -> Result<&[i32]> {
+    fn read_table(&mut self, table: usize) -> Result<&[i32]> {
         let bytes = self.table.bytes_mut();
         // SAFETY: earlier calls waited for their work, or their caller did (`Engine::enqueue_plan`).
         unsafe { self.launcher.tables.read(table * bytes.len(), bytes)? };
@@ -331,13 +325,8 @@ impl Device for Ascend {
         })
     }
 
-    fn edit_table(
-        &mut self,
-        resources: &Resources,
-        table: usize,
-        edit: &mut dyn FnMut(&mut [i32]) -> bool,
-    ) -> Result<()> {
-        let mut edited = self.read_table(resources, table).map(drop);
+    fn edit_table(&mut self, table: usize, edit: &mut dyn FnMut(&mut [i32]) -> bool) -> Result<()> {
+        let mut edited = self.read_table(table).map(drop);
         if edited.is_ok() && edit(&mut self.table) {
             let bytes = self.table.bytes();
             // SAFETY: `wait_for_tables` has waited for every stream.
@@ -347,8 +336,8 @@ impl Device for Ascend {
         edited.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
-    fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()> {
-        let copied = slots::copy(&self.options.context, &resources.buffer, copy);
+    fn copy_slots(&mut self, copy: &SlotCopy<'_>) -> Result<()> {
+        let copied = slots::copy(&self.options.context, &self.resources.buffer, copy);
         copied.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
@@ -361,12 +350,16 @@ impl Device for Ascend {
         if self.options.context.acl().simulated() { "ascend-sim" } else { "ascend" }
     }
 
-    fn close(self: Box<Self>, resources: Box<Resources>) -> Result<()> {
+    fn close(self: Box<Self>) -> Result<()> {
         let context = Arc::clone(&self.options.context);
-        // The fields of a tuple are dropped in order.
-        drop((self, resources));
+        drop(self);
         Context::finish(context)
     }
+}
+
+/// Returns where the memory of an engine comes from.
+fn source<'a>(options: &'a AscendOptions, resources: &'a Resources) -> MemorySource<'a> {
+    MemorySource { context: &options.context, allocator: resources.config.allocator.as_ref() }
 }
 
 /// Returns whether an append has more rows of a request than a step. The device would need as much memory for those of a

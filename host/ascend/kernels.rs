@@ -16,89 +16,42 @@ use super::acl::{Args, Binary};
 use super::options::AscendOptions;
 #[cfg(feature = "ascend-sim")]
 use super::simulated;
-use crate::device_arrays::RawStream;
 use crate::{Error, Result, invalid};
 
 /// Bytes of the tiling data, the scalars of every launch.
-const TILING: usize = size_of::<Tiling>();
+pub(super) const TILING: usize = size_of::<Tiling>();
 
 /// One element per kernel, in the order of [`KernelName::ALL`].
-type PerKernel<T> = [T; KernelName::ALL.len()];
+pub(super) type PerKernel<T> = [T; KernelName::ALL.len()];
 
-#[derive(Debug)]
-pub(super) struct Kernels(PerKernel<Args>);
-
-enum KernelSource<'a> {
-    /// One binary with all kernels.
-    File(Arc<Binary>),
-    /// A folder with one file per kernel.
-    Folder(&'a Path),
-    /// Code that is embedded in this library.
-    Memory(PerKernel<Cow<'static, [u8]>>),
-}
-
-impl Kernels {
-    /// Loads the kernels that the options name, or the embedded ones of this geometry.
-    pub fn load(options: &AscendOptions, params: &Params) -> Result<Self> {
-        let context = &options.context;
-        let source = match options.kernels.as_deref() {
-            Some(file) if file.is_file() => {
-                KernelSource::File(Binary::load(context, &absolute(file)?)?)
+/// Loads the kernels that the options name, or the embedded ones of this geometry.
+pub(super) fn load(options: &AscendOptions, params: &Params) -> Result<PerKernel<Args>> {
+    let (context, simulated) = (&options.context, options.context.acl().simulated());
+    // One file has all kernels, and a folder one file per kernel.
+    let binary: Box<dyn Fn(KernelName) -> Result<Arc<Binary>>> = match &options.kernels {
+        Some(file) if file.is_file() => {
+            let binary = Binary::load(context, file)?;
+            Box::new(move |_| Ok(Arc::clone(&binary)))
+        }
+        Some(folder) => Box::new(move |kernel| {
+            let name = kernel.entry().to_string_lossy();
+            Binary::load(context, &file_in(folder, &name, simulated)?)
+        }),
+        None => {
+            let code = embedded_code(params, simulated)?;
+            #[cfg(feature = "ascend-sim")]
+            if simulated {
+                avsg_sim::compile_ahead(&code);
             }
-            Some(folder) => KernelSource::Folder(folder),
-            None => KernelSource::Memory(embedded_code(params, context.acl().simulated())?),
-        };
-        #[cfg(feature = "ascend-sim")]
-        if let KernelSource::Memory(code) = &source
-            && context.acl().simulated()
-        {
-            avsg_sim::compile_ahead(code);
+            Box::new(move |kernel| Binary::from_data(context, &code[kernel as usize]))
         }
-        let load = |kernel: KernelName| {
-            let name = kernel.entry();
-            let binary = match &source {
-                KernelSource::File(binary) => Arc::clone(binary),
-                KernelSource::Folder(folder) => {
-                    let simulated = context.acl().simulated();
-                    Binary::load(context, &file_in(folder, &name.to_string_lossy(), simulated)?)?
-                }
-                KernelSource::Memory(code) => Binary::from_data(context, &code[kernel as usize])?,
-            };
-            // The last argument is the workspace.
-            Args::new(binary, name, kernel.args().len() + 1, TILING)
-        };
-        let [plan, transfer, step, append, reset] = KernelName::ALL.map(load);
-        Ok(Self([plan?, transfer?, step?, append?, reset?]))
-    }
-
-    /// Puts a kernel into a stream. `addresses` are its parameters, then the workspace.
-    ///
-    /// # Safety
-    /// As for [`Args::launch`].
-    pub unsafe fn launch(
-        &mut self,
-        kernel: KernelName,
-        addresses: &[u64],
-        tiling: &Tiling,
-        cores: usize,
-        stream: RawStream,
-    ) -> Result<()> {
-        let mut bytes = [0; TILING];
-        for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(tiling.words()) {
-            *to = word.to_ne_bytes();
-        }
-        // In batch mode the kernel starts only when all its cores are idle, which SyncAll needs.
-        let batch = kernel == KernelName::Step;
-        // SAFETY: `addresses` stay valid and this value is kept until the kernel is done, and the stream is
-        // alive (`# Safety`).
-        unsafe { self.0[kernel as usize].launch(addresses, &bytes, cores, batch, stream) }
-    }
-}
-
-fn absolute(path: &Path) -> Result<PathBuf> {
-    let refused =
-        |error| Error::os("getcwd", path.to_string_lossy(), error, "pass an absolute path");
-    std::path::absolute(path).map_err(refused)
+    };
+    // The last argument is the workspace.
+    let load = |kernel: KernelName| {
+        Args::new(binary(kernel)?, kernel.entry(), kernel.args().len() + 1, TILING)
+    };
+    let [plan, transfer, step, append, reset] = KernelName::ALL.map(load);
+    Ok([plan?, transfer?, step?, append?, reset?])
 }
 
 /// Returns the file of a kernel: an object where the folder's CMake project puts it or beside the
@@ -109,14 +62,11 @@ fn file_in(folder: &Path, name: &str, simulated: bool) -> Result<PathBuf> {
     if simulated {
         files.reverse();
     }
-    match files.iter().find(|file| file.is_file()) {
-        Some(file) => absolute(file),
-        None => Err(Error::Unavailable {
-            what: "a kernel",
-            tried: files.map(|file| file.display().to_string()).join(", "),
-            remedy: "write the kernels of this geometry into that folder with `avsg emit`, and build them",
-        }),
-    }
+    files.iter().find(|file| file.is_file()).cloned().ok_or_else(|| Error::Unavailable {
+        what: "a kernel",
+        tried: files.map(|file| file.display().to_string()).join(", "),
+        remedy: "write the kernels of this geometry into that folder with `avsg emit`, and build them",
+    })
 }
 
 /// The embedded kernels of one geometry; the build script writes these values.

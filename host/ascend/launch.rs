@@ -7,8 +7,8 @@ use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
 use avsg_device::memory::table_words;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 
-use super::acl::{Context, DeviceMemory};
-use super::kernels::Kernels;
+use super::acl::{Args, Context, DeviceMemory};
+use super::kernels::{PerKernel, TILING};
 use crate::call::{Call, Work};
 use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, RawStream};
 use crate::pool::{Geometry, SegmentLayout};
@@ -31,13 +31,8 @@ pub(super) fn check_batch(config: &Config, pool: &Geometry, call: &DeviceCall<'_
 
 /// The steps between the slots of each segment: of the caller's buffer, or of the row format.
 fn slot_steps(config: &Config, segment: usize, stride: usize) -> Steps {
-    let caller = config.buffer.as_ref().and_then(|caller| caller.strides().get(segment));
+    let caller = config.buffer.as_ref().and_then(|caller| caller.strides.get(segment));
     caller.map_or(Strides::rows(stride), |strides| *strides).steps()
-}
-
-/// Returns the entries of a state in the table of the caller's buffer; `None` without a table.
-pub(super) fn slot_blocks(config: &Config) -> Option<u32> {
-    config.slot_table().map(|table| table.entries(config.params.slots as usize) as u32)
 }
 
 fn tiling(
@@ -97,7 +92,7 @@ fn tiling(
 
 /// The kernels of an engine and the device memory that every launch takes.
 pub(super) struct Launcher {
-    pub kernels: Kernels,
+    pub kernels: PerKernel<Args>,
     /// `[layers, chunks per layer]` u64, the device addresses of the pool's chunks.
     pub chunks: DeviceMemory,
     pub tables: DeviceMemory,
@@ -172,10 +167,16 @@ impl Launcher {
         // One core plans a request.
         let requests = call.batch.requests().max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
+        let mut scalars = [0; TILING];
+        for (to, word) in scalars.as_chunks_mut::<4>().0.iter_mut().zip(tiling.words()) {
+            *to = word.to_ne_bytes();
+        }
+        // In batch mode the kernel starts only when all its cores are idle, which SyncAll needs.
+        let (batch, args) = (kernel == KernelName::Step, &mut self.kernels[kernel as usize]);
         // SAFETY: the arrays of the call stay allocated, the engine lives and the stream is alive until
         // the kernel is done (`# Safety`). The engine owns kernels, tables, rules, chunks and slots, or
         // the caller keeps the slots (`CallerBuffer::new`), and its drop waits.
-        unsafe { self.kernels.launch(kernel, &addresses, &tiling, cores, stream) }
+        unsafe { args.launch(&addresses, &scalars, cores, batch, stream) }
     }
 
     /// Returns the address for a parameter of a kernel. It must not fail, because an error would

@@ -13,19 +13,14 @@ use crate::{Error, Result, invalid};
 ///
 /// Clones share the registrations, because a range can be registered only once.
 #[derive(Clone, Debug)]
-pub struct RegisteredPool {
-    // Dropped before the pool, whose drop unmaps the chunks.
-    registered: Arc<Registered>,
-    pub(super) pool: Arc<HostPool>,
-}
+pub struct RegisteredPool(Arc<Registered>);
 
-/// The registrations of a pool's chunks with one device.
 #[derive(Debug)]
 struct Registered {
+    // Dropped before the pool, whose drop unmaps the chunks.
     chunks: Vec<Registration>,
     context: Arc<Context>,
-    /// The pool that was registered.
-    pool: Weak<HostPool>,
+    pool: Arc<HostPool>,
 }
 
 impl RegisteredPool {
@@ -36,22 +31,23 @@ impl RegisteredPool {
     pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
         pool.geometry.check_addresses()?;
-        let registered = Registered {
-            chunks: register(context, &pool)?,
-            context: Arc::clone(context),
-            pool: Arc::downgrade(&pool),
-        };
-        Ok(Self { registered: Arc::new(registered), pool })
+        let mut chunks = reserve::with_capacity("registrations", pool.chunks().len())?;
+        for chunk in pool.chunks() {
+            // SAFETY: a chunk is mapped as long as the pool, and the registrations are dropped before the
+            // reference to the pool: here, or as fields of `Registered`.
+            chunks.push(unsafe { Registration::new(context, chunk.ptr(), chunk.len())? });
+        }
+        Ok(Self(Arc::new(Registered { chunks, context: Arc::clone(context), pool })))
     }
 
     /// Returns a weak reference to the registrations, from which a later engine can share them.
     pub fn downgrade(&self) -> WeakRegisteredPool {
-        WeakRegisteredPool(Arc::downgrade(&self.registered))
+        WeakRegisteredPool(Arc::downgrade(&self.0))
     }
 
     /// Returns the context that the chunks are registered in.
     pub fn context(&self) -> &Arc<Context> {
-        &self.registered.context
+        &self.0.context
     }
 
     /// Allocates a pool with the best kind of pages, from `config.pages` down, that the device
@@ -79,27 +75,25 @@ impl RegisteredPool {
 
     /// Returns the device address of each chunk of [`HostPool::chunks`].
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.registered.chunks.iter().map(Registration::address)
+        self.0.chunks.iter().map(Registration::address)
     }
 
     /// Returns the device addresses of the pool's chunks of rows, in the order of the chunk table.
     pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.pool.starts.iter().map(|start| self.address(start))
+        self.0.pool.starts.iter().map(|start| self.address(start))
     }
 
     /// Returns the device address of the first row of a chunk.
     pub(super) fn address(&self, start: &Start) -> u64 {
         match start.device {
-            DeviceStart::Registered(chunk, at) => {
-                self.registered.chunks[chunk].address() + at as u64
-            }
+            DeviceStart::Registered(chunk, at) => self.0.chunks[chunk].address() + at as u64,
             DeviceStart::Address(address) => address,
         }
     }
 
     /// Returns the pool.
-    pub fn pool(&self) -> &HostPool {
-        &self.pool
+    pub fn pool(&self) -> &Arc<HostPool> {
+        &self.0.pool
     }
 }
 
@@ -108,17 +102,9 @@ impl RegisteredPool {
 pub struct WeakRegisteredPool(Weak<Registered>);
 
 impl WeakRegisteredPool {
-    /// Returns the registered pool if `pool` is the one that was registered and its registrations
-    /// still exist.
-    pub fn upgrade(&self, pool: &Arc<HostPool>) -> Option<RegisteredPool> {
-        let registered = self.0.upgrade()?;
-        let same = registered.pool.as_ptr() == Arc::as_ptr(pool);
-        same.then(|| RegisteredPool { registered, pool: Arc::clone(pool) })
-    }
-
-    /// Returns whether the registrations still exist.
-    pub fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
+    /// Returns the registered pool if its registrations still exist.
+    pub fn upgrade(&self) -> Option<RegisteredPool> {
+        self.0.upgrade().map(RegisteredPool)
     }
 }
 
@@ -142,7 +128,7 @@ impl Drop for PoolUse {
             context.synchronize(timeout)
         {
             context.record(
-                invalid!("host pool" is format!("{} bytes", self.pool.pool.bytes()), but
+                invalid!("host pool" is format!("{} bytes", self.pool.pool().bytes()), but
                     "work that does not end may use it, so it stays registered and mapped";
                     "end the process, or reset the device with force"),
             );
@@ -158,14 +144,4 @@ fn next_pages(pages: Pages) -> Option<Pages> {
         Pages::Thp => Some(Pages::Plain),
         Pages::Plain | Pages::Caller => None,
     }
-}
-
-fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>> {
-    let mut all = reserve::with_capacity("registrations", pool.chunks().len())?;
-    for chunk in pool.chunks() {
-        // SAFETY: a chunk is mapped as long as the pool, and `RegisteredPool`, for which this is called,
-        // drops its registrations before its reference to the pool.
-        all.push(unsafe { Registration::new(context, chunk.ptr(), chunk.len())? });
-    }
-    Ok(all)
 }

@@ -9,7 +9,6 @@ use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::request::{status, summary};
 use avsg_device::tiling::MAX_SLOT_BLOCKS;
 
-use super::launch::slot_blocks;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::{Error, Result, invalid};
@@ -53,9 +52,12 @@ pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
     each("a slot", &plan.slot[..plan.tokens() * plan.k], limit, |word| {
         (word == -1) | slots.contains(&word)
     })?;
+    // The entries of a state in the table of the caller's buffer.
+    let blocks =
+        config.slot_table().map(|table| table.entries(config.params.slots as usize) as u32);
     let pool_rows = i32::try_from(resources.pool.rows()).unwrap_or(i32::MAX);
     for request in 0..plan.requests() {
-        check_status(plan.status(request), slot_blocks(config))?;
+        check_status(plan.status(request), blocks)?;
         check_request(plan, request, &config.params, pool_rows)?;
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::{Error, Result, invalid};
 
 /// Returns the simulator's functions in this process.
 pub fn source() -> Source {
-    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
+    // SAFETY: the simulator's functions have the signatures of the list, which both crates share.
     unsafe { Source::process("the simulated Ascend runtime", avsg_sim::resolve) }
 }
 
@@ -75,23 +75,9 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     let text = text(params)?;
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    let cache = avsg_sim::cache_folder().map_err(|why| {
-        invalid!("folder of kernels" is "unsafe", but "{why}";
-            "name a folder of your own in AVSG_SIM_CACHE")
-    })?;
-    let folder = cache.join(format!("kernels-{:016x}", hasher.finish()));
-    let file = folder.join("avsg_kernels.cpp");
-    if fs::read_to_string(&file).is_ok_and(|present| *present == *text) {
-        return Ok(file);
-    }
-    // The file is replaced as a whole, because another process may be reading it.
-    let fresh = folder.join(format!("avsg_kernels.cpp.{}", std::process::id()));
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&fresh, &*text))
-        .and_then(|()| fs::rename(&fresh, &file))
-        .map_err(|error| {
-            let what = format!("kernels in {}", folder.display());
-            Error::os("write", what, error, "set AVSG_SIM_CACHE to a folder that can be written")
-        })?;
-    Ok(file)
+    let name = format!("kernels-{:016x}/avsg_kernels.cpp", hasher.finish());
+    avsg_sim::store(&name, text.as_bytes()).map_err(|why| {
+        invalid!("folder of kernels" is "refused", but "{why}";
+            "name a folder of your own in AVSG_SIM_CACHE, which can be written")
+    })
 }

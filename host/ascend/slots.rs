@@ -5,25 +5,8 @@ use std::sync::Arc;
 use super::acl::{Context, DeviceMemory, MemorySource, sys};
 use crate::Result;
 use crate::backend::SlotCopy;
-use crate::buffer::{BufferConfig, DeviceBuffer, SlotMemory};
+use crate::buffer::{BufferConfig, DeviceBuffer, ReadSlots};
 use crate::resources::Config;
-
-/// The way to slots on a device. It keeps memory of the engine allocated.
-struct DeviceSlots {
-    context: Arc<Context>,
-    _own: Option<DeviceMemory>,
-}
-
-impl SlotMemory for DeviceSlots {
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
-        let from = core::ptr::without_provenance(from as usize);
-        // SAFETY: the address is that of a slot or of entries of the engine's memory or of the caller's
-        // buffer, which are valid until the engine is dropped (`CallerBuffer::new`, `with_block_table`). No
-        // work writes entries. Calls with host arrays have waited for their work, and whoever put work into a
-        // stream lets nothing read the slots while it runs (`Engine::enqueue_plan`).
-        unsafe { self.context.bind()?.read(from, into) }
-    }
-}
 
 /// Returns the caller's buffer, or allocates one.
 pub(super) fn allocate(
@@ -31,15 +14,26 @@ pub(super) fn allocate(
     shape: &BufferConfig,
     context: &Arc<Context>,
 ) -> Result<DeviceBuffer> {
-    let slots = |own| Box::new(DeviceSlots { context: Arc::clone(context), _own: own });
-    let Some(caller) = &config.buffer else {
-        let allocator = config.allocator.as_ref();
-        return DeviceBuffer::on_device(shape, |bytes| {
-            let memory = DeviceMemory::zeroed(MemorySource { context, allocator }, bytes)?;
-            Ok((memory.address(), slots(Some(memory))))
-        });
+    // The reader of memory of the engine owns it.
+    let reader = |own: Option<DeviceMemory>| -> ReadSlots {
+        let context = Arc::clone(context);
+        Box::new(move |from, into| {
+            let (_own, from) = (&own, core::ptr::without_provenance(from as usize));
+            // SAFETY: the address is that of a slot or of entries of the engine's memory or of the caller's
+            // buffer, which are valid until the engine is dropped (`CallerBuffer::new`, `with_block_table`). No
+            // work writes entries. Calls with host arrays have waited for their work, and whoever put work into a
+            // stream lets nothing read the slots while it runs (`Engine::enqueue_plan`).
+            unsafe { context.bind()?.read(from, into) }
+        })
     };
-    DeviceBuffer::from_caller(shape, caller, Some(slots(None)))
+    if let Some(caller) = &config.buffer {
+        return DeviceBuffer::from_caller(shape, caller, Some(reader(None)));
+    }
+    DeviceBuffer::on_device(shape, |bytes| {
+        let source = MemorySource { context, allocator: config.allocator.as_ref() };
+        let memory = DeviceMemory::zeroed(source, bytes)?;
+        Ok((memory.address(), reader(Some(memory))))
+    })
 }
 
 /// Copies slots from one state to others, and waits. No other work uses them.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use avsg_device::tiling::MAX_SEGMENTS;
 
-use super::acl::{Context, DeviceMemory, MemorySource, PinnedMemory};
+use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
 use crate::call::{Batch, Call, HostCall, Work};
 use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DeviceRows, RawStream};
+use crate::resources::Resources;
 use crate::rows::RowFormat;
-use crate::system::allocator::Allocator;
 
 /// The alignment of each segment of the fresh rows, and the least bytes of an allocation.
 const ALIGN: usize = 64;
@@ -45,6 +45,27 @@ pub(super) fn bytes(
     table.checked_add(fresh)?.checked_add(Arrays::bytes(0, rows?, requests?)?)
 }
 
+/// Returns the entries per request of a batch's block table that kernels read: those of the
+/// longest sequence.
+fn entries(resources: &Resources, batch: &Batch<'_>) -> usize {
+    // The lengths of padded requests are ignored.
+    let longest = batch.seq_len.iter().zip(batch.state).filter(|(_, s)| **s >= 0);
+    let longest = longest.map(|(&seq, _)| seq.max(0) as usize).max().unwrap_or(0);
+    match resources.config.params.page as usize {
+        0 => 0,
+        page => batch.block_stride.min(longest.div_ceil(page)),
+    }
+}
+
+/// Returns the plan of a call's batch with the sizes that kernels read, without addresses.
+pub(super) fn sizes(resources: &Resources, call: &HostCall<'_>) -> DeviceCall<'static> {
+    let HostCall { batch, tokens, .. } = call;
+    let state = DeviceArray { address: 0, len: batch.requests() };
+    let (k, block_stride) = (batch.k, entries(resources, batch));
+    let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
+    Call::of(Work::Plan, arrays, *tokens)
+}
+
 /// Device memory, and pinned memory of the same length that it is copied from.
 #[derive(Debug, Default)]
 struct Pair(Option<(DeviceMemory, PinnedMemory)>);
@@ -63,42 +84,36 @@ impl Pair {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Staging {
-    context: Arc<Context>,
-    allocator: Option<Arc<dyn Allocator>>,
-    /// Rows of a block; 0 if there are no block tables.
-    page: usize,
-    format: RowFormat,
     table: Pair,
     fresh: Pair,
     inputs: Option<Arc<Arrays>>,
 }
 
 impl Staging {
-    pub fn new(source: MemorySource<'_>, page: usize, format: &RowFormat) -> Self {
-        let (context, allocator) = (Arc::clone(source.context), source.allocator.cloned());
-        let (table, fresh, inputs) = Default::default();
-        Self { context, allocator, page, format: format.clone(), table, fresh, inputs }
-    }
-
     /// Makes room for a batch's block table, and for `fresh_rows` fresh rows. No work uses this
     /// memory.
-    pub fn reserve(&mut self, batch: Option<&Batch<'_>>, fresh_rows: Option<usize>) -> Result<()> {
-        let source = MemorySource { context: &self.context, allocator: self.allocator.as_ref() };
+    pub fn reserve(
+        &mut self,
+        source: MemorySource<'_>,
+        resources: &Resources,
+        batch: Option<&Batch<'_>>,
+        fresh_rows: Option<usize>,
+    ) -> Result<()> {
         if let Some(batch) = batch {
-            let words = batch.requests() * self.entries(batch);
+            let words = batch.requests() * entries(resources, batch);
             self.table.reserve(source, 4 * words)?;
         }
         if let Some(rows) = fresh_rows {
-            let bytes = fresh_bytes(&self.format, rows).unwrap_or(usize::MAX);
+            let bytes = fresh_bytes(resources.pool.format(), rows).unwrap_or(usize::MAX);
             self.fresh.reserve(source, bytes)?;
         }
         Ok(())
     }
 
     /// Returns arrays for the append of a batch. No work uses those of an earlier append.
-    pub fn inputs(&mut self, batch: &Batch<'_>) -> Result<Arc<Arrays>> {
+    pub fn inputs(&mut self, source: MemorySource<'_>, batch: &Batch<'_>) -> Result<Arc<Arrays>> {
         let (rows, requests) = (batch.tokens(), batch.requests());
         let fits = |a: &&Arc<Arrays>| a.rows >= rows && a.requests >= requests;
         if let Some(inputs) = self.inputs.as_ref().filter(fits) {
@@ -106,30 +121,9 @@ impl Staging {
         }
         let (rows, requests) = (rows.next_power_of_two(), requests.next_power_of_two());
         self.inputs = None;
-        let source = MemorySource { context: &self.context, allocator: self.allocator.as_ref() };
         let inputs = Arc::new(Arrays::new(source, 0, rows, requests)?);
         self.inputs = Some(Arc::clone(&inputs));
         Ok(inputs)
-    }
-
-    /// Returns the entries per request of a batch's block table that kernels read: those of the
-    /// longest sequence.
-    fn entries(&self, batch: &Batch<'_>) -> usize {
-        // The lengths of padded requests are ignored.
-        let longest = batch.seq_len.iter().zip(batch.state).filter(|(_, s)| **s >= 0);
-        let longest = longest.map(|(&seq, _)| seq.max(0) as usize).max().unwrap_or(0);
-        match self.page {
-            0 => 0,
-            page => batch.block_stride.min(longest.div_ceil(page)),
-        }
-    }
-
-    /// Returns the plan of a call's batch with the sizes that kernels read, without addresses.
-    pub fn sizes(&self, HostCall { batch, tokens, .. }: &HostCall<'_>) -> DeviceCall<'static> {
-        let state = DeviceArray { address: 0, len: batch.requests() };
-        let (k, block_stride) = (batch.k, self.entries(batch));
-        let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
-        Call::of(Work::Plan, arrays, *tokens)
     }
 
     /// Puts the copy of a batch's block table into a stream, and returns it and its entries per
@@ -140,10 +134,11 @@ impl Staging {
     /// before this work is. The stream is alive and belongs to the current context, which is the memory's.
     pub unsafe fn upload_table(
         &mut self,
+        resources: &Resources,
         batch: &Batch<'_>,
         stream: RawStream,
     ) -> Result<(DeviceArray, usize)> {
-        let entries = self.entries(batch);
+        let entries = entries(resources, batch);
         let n = batch.requests() * entries;
         let Some((device, pinned)) = self.table.0.as_mut().filter(|_| n > 0) else {
             return Ok((DeviceArray::default(), entries));
@@ -167,6 +162,7 @@ impl Staging {
     /// As for [`Self::upload_table`].
     pub unsafe fn upload_fresh(
         &mut self,
+        format: &RowFormat,
         fresh: Option<&[&[u8]]>,
         rows: usize,
         stream: RawStream,
@@ -176,7 +172,7 @@ impl Staging {
             return Ok(on_device);
         };
         let mut at = 0;
-        let segments = parts.iter().zip(self.format.as_slice());
+        let segments = parts.iter().zip(format.as_slice());
         for (rows_at, (part, segment)) in on_device.iter_mut().zip(segments) {
             let len = part.len().min(rows * segment.stride);
             // SAFETY: earlier work on this memory is done (`# Safety`), and the copy is queued after this

@@ -1,6 +1,6 @@
-//! The size of a device buffer, and where its layers and segments are.
+//! The size of a device buffer.
 
-use crate::rows::{self, MAX_SEGMENTS, RowFormat};
+use crate::rows::{self, RowFormat, Segment};
 use crate::{Result, invalid};
 
 /// The alignment of base addresses in bytes: a cache line.
@@ -19,35 +19,28 @@ pub struct BufferConfig {
     pub format: RowFormat,
 }
 
-/// The layout of a checked [`BufferConfig`]; products of its numbers do not overflow.
-pub(super) struct BufferLayout {
-    pub offsets: heapless::Vec<usize, MAX_SEGMENTS>,
-    pub layer_len: usize,
-    pub total: usize,
-}
-
-impl BufferLayout {
-    pub fn new(config: &BufferConfig) -> Result<Self> {
-        let BufferConfig { states, layers, slots, ref format } = *config;
+impl BufferConfig {
+    /// Returns the bytes of the buffer. If there is no error, [`Self::segment_bytes`] does not overflow.
+    pub(super) fn bytes(&self) -> Result<usize> {
+        let BufferConfig { states, layers, slots, ref format } = *self;
         rows::at_least_one("states", states)?;
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("slots", slots)?;
-        let checked = || {
-            let (mut offsets, mut layer_len) = (heapless::Vec::new(), 0usize);
-            for segment in format.as_slice() {
-                // This cannot fail: the vector has room for the most segments that a format may
-                // have.
-                let _ = offsets.push(layer_len);
-                let len = states.checked_mul(slots)?.checked_mul(segment.stride)?;
-                layer_len = layer_len.checked_add(len.checked_next_multiple_of(ALIGN)?)?;
-            }
-            let total = layer_len.checked_mul(layers)?;
-            (total <= isize::MAX as usize).then_some(Self { offsets, layer_len, total })
+        let add = |sum: usize, segment: &Segment| {
+            let len = states.checked_mul(slots)?.checked_mul(segment.stride)?;
+            sum.checked_add(len.checked_next_multiple_of(ALIGN)?)
         };
-        checked().ok_or_else(|| {
+        let layer = format.as_slice().iter().try_fold(0, add);
+        let total = layer.and_then(|layer| layer.checked_mul(layers));
+        total.filter(|&total| total <= isize::MAX as usize).ok_or_else(|| {
             invalid!(
                 "buffer geometry" is format!("{states} states of {layers} layers of {slots} slots"),
                 but "the buffer must fit the address space"; "ask for fewer states or slots")
         })
+    }
+
+    /// Returns the bytes from a segment of a layer to the next one.
+    pub(super) fn segment_bytes(&self, segment: &Segment) -> usize {
+        (self.states * self.slots * segment.stride).next_multiple_of(ALIGN)
     }
 }

@@ -8,7 +8,6 @@ use super::layout::BufferConfig;
 use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{self, RowFormat, Steps, Strides};
 use crate::system::address::Address;
-use crate::system::array::ProcessMemory;
 use crate::system::reserve;
 use crate::{Result, ensure, invalid};
 
@@ -18,9 +17,9 @@ const WHAT: &str = "caller's device buffer";
 /// device memory for one on an Ascend device.
 #[derive(Debug, Clone)]
 pub struct CallerBuffer {
-    bases: Arc<Vec<Address<u8>>>,
-    strides: Arc<Vec<Strides>>,
-    table: Option<BlockTable>,
+    pub(super) bases: Arc<Vec<Address<u8>>>,
+    pub(crate) strides: Arc<Vec<Strides>>,
+    pub(crate) table: Option<BlockTable>,
 }
 
 impl CallerBuffer {
@@ -39,10 +38,9 @@ impl CallerBuffer {
     /// If there is no memory for a copy of the arguments, which are checked when an engine is made:
     /// neither slots nor the table may overlap each other or a row of the pool.
     pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
-        let mut copy = reserve::with_capacity(WHAT, bases.len())?;
-        copy.extend(bases.iter().map(|&base| Address(base)));
+        let bases = reserve::collected(WHAT, bases.len(), bases.iter().map(|&base| Address(base)))?;
         let strides = Arc::new(reserve::copied(WHAT, strides)?);
-        Ok(Self { bases: Arc::new(copy), strides, table: None })
+        Ok(Self { bases: Arc::new(bases), strides, table: None })
     }
 
     /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the
@@ -69,18 +67,6 @@ impl CallerBuffer {
         Self { table: Some(BlockTable { entries, len, blocks, shift }), ..self }
     }
 
-    pub(crate) fn bases(&self) -> &[Address<u8>] {
-        &self.bases
-    }
-
-    pub(crate) fn strides(&self) -> &[Strides] {
-        &self.strides
-    }
-
-    pub(crate) fn table(&self) -> Option<BlockTable> {
-        self.table
-    }
-
     /// Checks the number of bases of a buffer, before one is read.
     ///
     /// # Errors
@@ -98,19 +84,16 @@ impl CallerBuffer {
     pub(crate) fn check(&self, shape: &BufferConfig) -> Result<()> {
         let (slots, segments) = (shape.slots, shape.format.as_slice());
         Self::check_base_count(self.bases.len(), shape.layers, &shape.format)?;
-        if let Some(at) = self.bases.iter().position(|base| base.0.is_null()) {
-            return Err(invalid!(
-                "buffer base" is format!("null in layer {}", at / segments.len()), but
-                "it must be memory"; "pass its address"));
+        for (at, base) in self.bases.iter().enumerate() {
+            ensure!(!base.0.is_null(), "buffer base" is format!("null in layer {}", at / segments.len()),
+                but "it must be memory"; "pass its address");
         }
         ensure!(self.strides.len() == segments.len(), "strides" is self.strides.len(), but
             "a row has {} segments", segments.len(); "pass one per segment");
-        if let Some(strides) = self.strides.iter().find(|strides| {
-            let blocks = strides.block_rows;
-            blocks != self.strides[0].block_rows || (blocks != 0 && !slots.is_multiple_of(blocks))
-        }) {
-            return Err(invalid!("block slots" is strides.block_rows, but
-                "all segments have the same, which divide S = {slots}"; "pass a power of two that divides S"));
+        for blocks in self.strides.iter().map(|strides| strides.block_rows) {
+            let same = blocks == self.strides[0].block_rows;
+            ensure!(same && (blocks == 0 || slots.is_multiple_of(blocks)), "block slots" is blocks, but
+                "all segments have the same, which divide S = {slots}"; "pass a power of two that divides S");
         }
         match self.table {
             Some(table) => table.check(self.strides[0].block_rows, shape.states, slots),
@@ -126,22 +109,18 @@ impl CallerBuffer {
             let (at, whole) = (table.entries.0.addr(), [1, bytes]);
             Grid::of(Content::BlockTable, at, Strides::rows(0), whole)
         });
-        self.slots(shape).chain(table)
-    }
-
-    /// Returns the memory of the slots alone.
-    pub(crate) fn slots(&self, shape: &BufferConfig) -> impl Iterator<Item = Result<Grids>> {
         let segments = shape.format.as_slice();
         let count = match self.table {
             Some(table) => table.blocks.saturating_mul(self.strides[0].block_rows),
             None => shape.states.saturating_mul(shape.slots),
         };
-        self.bases.iter().enumerate().map(move |(at, base)| {
+        let slots = self.bases.iter().enumerate().map(move |(at, base)| {
             let (layer, segment) = (at / segments.len(), at % segments.len());
             let content = Content::Slots { layer, segment };
             let rows = [count, segments[segment].bytes];
             Grid::of(content, base.0.addr(), self.strides[segment], rows)
-        })
+        });
+        slots.chain(table)
     }
 }
 
@@ -247,69 +226,13 @@ impl SlotView {
     }
 }
 
-/// The way to memory of a device, which this process cannot read directly. It keeps memory of the engine
-/// allocated.
-pub(crate) trait SlotMemory: Send + Sync {
-    /// Copies the bytes from a device address on to `into`.
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<()>;
-}
-
-pub(super) enum Memory {
-    Process(ProcessMemory),
-    /// Memory of a device, and its length in bytes.
-    Device(Box<dyn SlotMemory>, usize),
-    /// Memory of the caller, on a device if there is a way to it.
-    Caller(CallerBuffer, Option<Box<dyn SlotMemory>>),
-}
-
-impl Memory {
-    /// Returns the caller's memory, if the buffer is in it.
-    pub fn caller(&self) -> Option<&CallerBuffer> {
-        match self {
-            Self::Caller(caller, _) => Some(caller),
-            _ => None,
-        }
-    }
-
-    /// Returns the device that holds the buffer and the caller's table; `None` for process memory.
-    pub fn device(&self) -> Option<&dyn SlotMemory> {
-        match self {
-            Self::Device(memory, _) | Self::Caller(_, Some(memory)) => Some(memory.as_ref()),
-            Self::Process(_) | Self::Caller(_, None) => None,
-        }
-    }
-
-    /// Returns the caller's table.
-    pub fn table(&self) -> Option<BlockTable> {
-        self.caller().and_then(CallerBuffer::table)
-    }
-
-    /// Returns the entries of an existing state in the caller's table, if there is one.
-    pub fn entries(&self, state: usize, slots: usize) -> Option<StateEntries> {
-        self.table().map(|table| StateEntries { table, at: Address(table.of(state, slots)) })
-    }
-
-    /// Returns the blocks of an existing state. Entries of a table in device memory are copied, which
-    /// allocates.
-    pub fn state_blocks(&self, state: usize, slots: usize) -> Result<StateBlocks> {
-        const WHAT: &str = "block table";
-        let (mut entries, mut copy) = (self.entries(state, slots), Vec::new());
-        if let (Some(StateEntries { table, at }), Some(device)) = (&mut entries, self.device()) {
-            copy = reserve::filled(WHAT, table.entries(slots), 0)?;
-            let mut bytes = reserve::filled(WHAT, 4 * copy.len(), 0)?;
-            device.read(at.0.addr() as u64, &mut bytes)?;
-            for (entry, bytes) in copy.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                *entry = i32::from_ne_bytes(*bytes);
-            }
-            *at = Address(copy.as_mut_ptr());
-        }
-        Ok(StateBlocks { entries, _copy: copy })
-    }
-}
+/// The way to memory of a device, which this process cannot read directly: copies the bytes from a device address
+/// on. It keeps memory of the engine allocated.
+pub(crate) type ReadSlots = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + Send + Sync>;
 
 /// The blocks of one state.
 pub(super) struct StateBlocks {
     /// The state's entries in the caller's table, if there is one. They are valid for as long as this value.
     pub entries: Option<StateEntries>,
-    _copy: Vec<i32>,
+    pub _copy: Vec<i32>,
 }

@@ -16,7 +16,7 @@ use crate::copy::Copier;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::system::address::Address;
-use crate::system::array::ProcessMemory;
+use crate::system::mapping::Mapping;
 
 /// Words in a 64-byte cache line; columns of different workers share none.
 const LINE_WORDS: usize = 16;
@@ -29,8 +29,8 @@ pub(super) fn worker_words(params: &Params) -> usize {
 pub(super) struct Cores {
     pub machine: Machine,
     pub copier: Copier,
-    pub tables: ProcessMemory,
-    pub work: ProcessMemory,
+    pub tables: Mapping,
+    pub work: Mapping,
     /// For each state, the worker, counted from 1, that ran Stage One of the running step and has yet
     /// to learn from it; 0 if there is none.
     pub learner: Vec<AtomicUsize>,

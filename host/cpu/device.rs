@@ -1,6 +1,6 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
@@ -23,8 +23,8 @@ use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool, Start};
 use crate::resources::{Config, Resources};
 use crate::system::allocator::Allocated;
-use crate::system::array::ProcessMemory;
 use crate::system::mapping::MIB2;
+use crate::system::mapping::Mapping;
 use crate::system::{available_memory, reserve};
 use crate::{Error, Result, invalid};
 
@@ -37,6 +37,7 @@ pub(crate) struct Cpu {
     readers: Vec<RecordsReader>,
     /// Whether a piece of a launch has panicked, so that the tables or the slots are invalid.
     broken: bool,
+    resources: Arc<Resources>,
 }
 
 /// The shape of a buffer, and the bytes of the slots, of the tables, of the working columns, and of what
@@ -77,15 +78,15 @@ impl Cpu {
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
     }
 
-    /// Makes the slots and the device of a configuration.
+    /// Makes the device and the resources of an engine.
     pub fn new(
-        config: &Config,
-        pool: &HostPool,
+        config: Config,
+        pool: Arc<HostPool>,
         workers: &WorkerPool,
-    ) -> Result<(DeviceBuffer, Box<Self>)> {
+    ) -> Result<(Arc<Resources>, Self)> {
         let params = &config.params;
         let rows = pool.geometry.grids(&pool.starts, Start::in_process);
-        let sizes = Self::sizes(config, &pool.geometry, rows, workers.threads())?;
+        let sizes = Self::sizes(&config, &pool.geometry, rows, workers.threads())?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
             let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work + sizes.reads);
@@ -94,8 +95,8 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine)?,
             copier: config.copier.unwrap_or(Copier::for_rows(pool.format().bytes())),
-            tables: ProcessMemory::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
-            work: ProcessMemory::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
+            tables: Mapping::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
+            work: Mapping::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
             learner: reserve::defaults("learners", config.states)?,
         };
         for table in 0..config.tables() {
@@ -108,20 +109,25 @@ impl Cpu {
         };
         let mut readers = reserve::with_capacity("readers", config.transfers())?;
         for place in 0..config.transfers() {
-            readers.extend(RecordsReader::new(pool, place, allocator)?);
+            readers.extend(RecordsReader::new(&pool, place, allocator)?);
         }
         let (background, workers) = (Background::new(workers), workers.clone());
-        Ok((buffer, Box::new(Self { background, cores, workers, readers, broken: false })))
+        let resources = Resources::new(config, pool, buffer);
+        let shared = Arc::clone(&resources);
+        Ok((
+            resources,
+            Self { background, cores, workers, readers, broken: false, resources: shared },
+        ))
     }
 
     /// Notes whether a result says that the tables or the slots are invalid.
     fn watched<T>(&mut self, result: Result<T>) -> Result<T> {
-        self.broken |= matches!(result, Err(Error::Broken { .. }));
+        self.broken |= matches!(result, Err(Error::Broken));
         result
     }
 
     fn check(&self) -> Result<()> {
-        if self.broken { Err(Error::broken_device()) } else { Ok(()) }
+        if self.broken { Err(Error::Broken) } else { Ok(()) }
     }
 
     /// Returns the bytes that a plan for `max_tokens` tokens takes beside its arrays.
@@ -131,16 +137,11 @@ impl Cpu {
 }
 
 impl Device for Cpu {
-    fn run(
-        &mut self,
-        resources: &Resources,
-        call: &HostCall<'_>,
-        plan: &mut Plan,
-    ) -> Result<Option<Duration>> {
+    fn run(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<Option<Duration>> {
         self.check()?;
         let released = self.background.release();
         self.watched(released)?;
-        let Some(batch) = call.planned() else { return Err(Error::broken_device()) };
+        let (resources, batch) = (&*self.resources, &call.batch);
         plan.begin(batch);
         let (layers, misses) = (call.layers, expected_misses(batch));
         let (out, cores) = (Outputs::of(plan), &self.cores);
@@ -159,22 +160,18 @@ impl Device for Cpu {
         let launched = self.workers.launch_with(stages, last, nanoseconds);
         let plan_time = self.watched(launched)?;
         plan.finish();
-        copy_fresh(resources, plan, call);
+        copy_fresh(&self.resources, plan, call);
         Ok(Some(plan_time))
     }
 
-    unsafe fn begin(
-        &mut self,
-        resources: &Resources,
-        place: usize,
-        call: &HostCall<'_>,
-        plan: &mut Plan,
-    ) -> Result<()> {
+    unsafe fn begin(&mut self, place: usize, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         self.check()?;
         self.readers.iter_mut().try_for_each(RecordsReader::settle)?;
+        let resources = &*self.resources;
         copy_fresh(resources, plan, call);
         let (layers, copier, background) = (call.layers, self.cores.copier, &mut self.background);
-        // SAFETY: the resources, the plan's arrays and the list of layers are kept (`# Safety`).
+        // SAFETY: the plan's arrays and the list of layers are kept (`# Safety`), and the resources as long as this
+        // value, whose drop ends the job first.
         let begun = unsafe {
             if let Some(reader) = self.readers.get_mut(place) {
                 reader.begin((resources, copier, background), plan, layers)
@@ -194,14 +191,8 @@ impl Device for Cpu {
         }
     }
 
-    fn wait(
-        &mut self,
-        resources: &Resources,
-        place: usize,
-        layers: &[usize],
-        plan: &mut Plan,
-    ) -> Result<()> {
-        let background = &mut self.background;
+    fn wait(&mut self, place: usize, layers: &[usize], plan: &mut Plan) -> Result<()> {
+        let (resources, background) = (&*self.resources, &mut self.background);
         let done = match self.readers.get_mut(place) {
             Some(reader) => reader.wait((resources, self.cores.copier, background), plan, layers),
             None => background.finish(place),
@@ -210,12 +201,8 @@ impl Device for Cpu {
         self.check()
     }
 
-    fn steps_in_one_launch(&self) -> bool {
-        self.readers.is_empty()
-    }
-
-    fn append(&mut self, resources: &Resources, call: &HostCall<'_>) -> Result<()> {
-        let pieces = call.layers.len();
+    fn append(&mut self, call: &HostCall<'_>) -> Result<()> {
+        let (resources, pieces) = (&self.resources, call.layers.len());
         // The queue of writes of a file has one lock, and wants the rows of a record one after another.
         if pieces < 2 || !self.readers.is_empty() {
             return resources.write_rows(call);
@@ -233,35 +220,30 @@ impl Device for Cpu {
         failed.into_inner().map_or(Ok(()), Err)
     }
 
-    fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
-        let allocator = resources.config.allocator.as_ref();
+    fn prepare(&self, plan: &mut Plan) -> Result<()> {
+        let allocator = self.resources.config.allocator.as_ref();
         self.readers.first().map_or(Ok(()), |reader| reader.prepare(plan, allocator))
     }
 
-    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
+    fn read_table(&mut self, table: usize) -> Result<&[i32]> {
         // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
         // table's number.
-        Ok(unsafe { self.cores.table(&resources.config.params, table) })
+        Ok(unsafe { self.cores.table(&self.resources.config.params, table) })
     }
 
     fn wait_for_tables(&mut self) -> Result<bool> {
         self.check().map(|()| true)
     }
 
-    fn edit_table(
-        &mut self,
-        resources: &Resources,
-        table: usize,
-        edit: &mut dyn FnMut(&mut [i32]) -> bool,
-    ) -> Result<()> {
+    fn edit_table(&mut self, table: usize, edit: &mut dyn FnMut(&mut [i32]) -> bool) -> Result<()> {
         // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
         // table's number.
-        edit(unsafe { self.cores.table(&resources.config.params, table) });
+        edit(unsafe { self.cores.table(&self.resources.config.params, table) });
         Ok(())
     }
 
-    fn copy_slots(&mut self, resources: &Resources, copy: &SlotCopy<'_>) -> Result<()> {
-        let copies = SlotsCopy { resources, copier: self.cores.copier, copy };
+    fn copy_slots(&mut self, copy: &SlotCopy<'_>) -> Result<()> {
+        let copies = SlotsCopy { resources: &self.resources, copier: self.cores.copier, copy };
         let stage = Stage { pieces: copies.pieces(), run: &|piece, _| copies.run(piece) };
         let copied = self.workers.launch(copies.nanoseconds(), None, Some(stage));
         self.watched(copied).map(drop)

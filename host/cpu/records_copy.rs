@@ -45,8 +45,8 @@ impl<'a> RecordsCopy<'a> {
         plan: &'a Plan,
         layers: &'a [usize],
     ) -> Result<Self> {
-        let records = plan.records.as_deref().ok_or_else(Error::broken_device)?;
-        let store: &Store = resources.pool.store().ok_or_else(Error::broken_device)?;
+        let records = plan.records.as_deref().ok_or(Error::Broken)?;
+        let store: &Store = resources.pool.store().ok_or(Error::Broken)?;
         let Plan { indexer, k, requests, ref cu_q, ref state, ref miss, .. } = *plan;
         Ok(Self {
             resources,
@@ -68,13 +68,13 @@ impl<'a> RecordsCopy<'a> {
 
     /// Returns the records of which a core copies the rows.
     pub fn share(&self, core: usize) -> Range<usize> {
-        let (count, cores) = (self.records.count(), self.resources.config.cores);
+        let (count, cores) = (self.records.count, self.resources.config.cores);
         share_start(count, core, cores)..share_start(count, core + 1, cores)
     }
 
     /// Returns the nanoseconds in which one core copies all records.
     pub fn nanoseconds(&self) -> u64 {
-        let rows = self.records.places_of(0..self.records.count()).len();
+        let rows = self.records.places_of(0..self.records.count).len();
         let row_bytes = self.resources.pool.format().bytes();
         copy_nanoseconds(rows * self.layers.len(), row_bytes)
     }

@@ -212,14 +212,14 @@ impl RecordsReader {
     /// Returns whether the plan holds all records of the transfer when it has ended.
     fn keeps(&self, copy: &RecordsCopy<'_>, memory: &Unforked) -> bool {
         let shared = copy.store.layout().group_layers(copy.indexer) > 1;
-        shared && copy.records.count() <= memory.len() / copy.record_bytes
+        shared && copy.records.count <= memory.len() / copy.record_bytes
     }
 
     /// Gives a transfer the memory of its records.
     fn put(&self, copy: &mut RecordsCopy<'_>) -> Result<Arc<Unforked>> {
         let shared = copy.store.layout().group_layers(copy.indexer) > 1;
         let bounce = if shared { &copy.records.bounce } else { &self.bounce };
-        let memory = bounce.clone().ok_or_else(Error::broken_device)?;
+        let memory = bounce.clone().ok_or(Error::Broken)?;
         copy.bounce = Address(memory.ptr());
         copy.first = if self.keeps(copy, &memory) { 0 } else { self.listed.start };
         Ok(memory)
@@ -234,7 +234,7 @@ impl RecordsReader {
         background: &mut Background,
         copy: &mut RecordsCopy<'_>,
     ) -> Result<()> {
-        let (count, start, before) = (copy.records.count(), self.listed.end, self.doing);
+        let (count, start, before) = (copy.records.count, self.listed.end, self.doing);
         self.listed = start..start;
         let memory = self.put(copy)?;
         self.doing = Doing::Nothing;

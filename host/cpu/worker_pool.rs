@@ -322,7 +322,7 @@ impl<'a> InProgress<'a> {
     /// left the launch.
     pub fn result(&self) -> Result<Duration> {
         if self.panicked.load(Ordering::Acquire) {
-            return Err(Error::broken_device());
+            return Err(Error::Broken);
         }
         Ok(Duration::from_nanos(self.one_done.load(Ordering::Relaxed)))
     }

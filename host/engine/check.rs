@@ -3,11 +3,12 @@
 //! The contents of arrays in device memory are not known to the host. Ids are not checked in either case: the kernels
 //! treat an id that is out of range as padding and raise a status bit.
 
+use std::fmt::Arguments;
 use std::ops::Range;
 
 use avsg_device::params::ID_LIMIT;
 
-use crate::call::{Batch, BatchArray, BatchOf, Call, FreshRows, MAX_REQUESTS, Work, named};
+use crate::call::{Batch, BatchArray, BatchOf, Call, CallArray, MAX_REQUESTS, Work, named};
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
@@ -15,16 +16,16 @@ use crate::{Result, ensure, invalid, rows};
 
 /// Checks a call, apart from the order of plans, and returns it as devices take it: with the number of its tokens, and
 /// without the ids of an append. `seen` has a flag per state.
-pub(super) fn call<'a, A: BatchArray, R: FreshRows>(
+pub(super) fn call<'a, A: BatchArray, R: CallArray>(
     resources: &Resources,
     seen: &mut [bool],
     mut call: Call<'a, A, R>,
     plan: Option<&Plan>,
 ) -> Result<Call<'a, A, R>> {
-    resources.check_process()?;
+    resources.birth.check("engine")?;
     let mut states = A::readable(&call.batch).map_or(&[][..], |batch| batch.state);
     if let Some(plan) = plan {
-        own(resources, plan, "make it with this engine's new_plan")?;
+        own(resources, plan)?;
         if call.work == Work::Transfer {
             states = &plan.state[..plan.requests];
         } else {
@@ -55,15 +56,18 @@ pub(super) fn call<'a, A: BatchArray, R: FreshRows>(
 }
 
 /// Checks that a plan belongs to this engine.
-fn own(resources: &Resources, plan: &Plan, remedy: &'static str) -> Result<()> {
-    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine"; remedy);
+fn own(resources: &Resources, plan: &Plan) -> Result<()> {
+    ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine";
+        "pass it to the engine whose new_plan made it");
     Ok(())
 }
 
 /// Checks that a plan belongs to this engine and holds a batch that was planned on the host.
 pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
-    resources.check_process()?;
-    own(resources, plan, "transfer it on the engine that planned it")?;
+    resources.birth.check("engine")?;
+    own(resources, plan)?;
+    ensure!(!plan.is_queued(), "plan" is "planned in a stream", but "the host does not see what it missed";
+        "call the engine with that stream, or give its requests a new generation");
     ensure!(plan.number != 0, "plan" is "empty", but "no batch was planned into it";
         "plan one first");
     Ok(())
@@ -98,12 +102,18 @@ fn batch<A: BatchArray>(
         None if !plans && given > 0 => given,
         None if !plans && !has_ids => most,
         _ => {
-            let (k, most_ids) = (batch.k, params.k as usize);
+            let (k, stride, most_ids) = (batch.k, batch.ids_stride, params.k as usize);
             ensure!((1..=most_ids).contains(&k), "k" is k, but
                 "this engine's K is {most_ids}, so it must be 1..={most_ids}"; "pass 1..=K ids per token");
-            ensure!(batch.ids_stride >= k, "ids_stride" is batch.ids_stride, but
+            ensure!(stride >= k, "ids_stride" is stride, but
                 "a token has {k} ids, so it must be at least k"; "pass the words from token to token");
-            A::tokens(batch, most)?
+            let rest = batch.ids.count().checked_sub(k);
+            let room = rest.map_or(0, |rest| (rest / stride).saturating_add(1).min(most));
+            // On a device only kernels read `cu_q`, so that it is the number that `ids` has room for.
+            let tokens = host.map_or(room, Batch::tokens);
+            let (name, need) = (["ids", "ids length"], end(tokens, stride, k));
+            array(batch.ids, name, need, false, format_args!("{tokens} tokens need"))?;
+            tokens
         }
     };
     if plans {
@@ -117,14 +127,14 @@ fn arrays<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()
     let (requests, page) = (batch.requests(), resources.config.params.page);
     ensure!(requests <= MAX_REQUESTS, "requests" is requests, but "it must be 0..={MAX_REQUESTS}";
         "split the batch");
-    for (name, array, need) in [
+    for (name, of_batch, need) in [
         (["cu_q", "cu_q length"], batch.cu_q, requests + 1),
         (["state", "state length"], batch.state, requests),
         (["generation", "generation length"], batch.generation, requests),
         (["stable_len", "stable_len length"], batch.stable_len, requests),
         (["seq_len", "seq_len length"], batch.seq_len, requests),
     ] {
-        array.check(name, need, requests)?;
+        array(of_batch, name, need, true, format_args!("a batch of {requests} requests has"))?;
     }
     if page == 0 {
         return Ok(());
@@ -133,7 +143,30 @@ fn arrays<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()
     ensure!(batch.block_stride != 0 || names_none, "block_stride" is 0, but
         "this engine's page is {page}, so each request has at least one block";
         "pass the elements from request to request");
-    batch.block_table.check_block_tables(requests, batch.block_stride)
+    let (stride, name) = (batch.block_stride, ["block_table", "block_table length"]);
+    let rule = format_args!("{requests} requests of {stride} entries need");
+    array(batch.block_table, name, requests.saturating_mul(stride), false, rule)
+}
+
+/// Checks that an array has `need` elements, or at least as many if it is in device memory or need not be `exact`.
+/// `rule` is the reason for their number.
+fn array(
+    array: impl CallArray,
+    [what, length]: [&'static str; 2],
+    need: usize,
+    exact: bool,
+    rule: Arguments<'_>,
+) -> Result<()> {
+    let (len, address) = (array.count(), array.device_address());
+    let more = len > need && !(exact && address.is_none());
+    ensure!(len == need || more, length is len, but "{rule} {need}";
+        "size it by the length of `state`, the tokens of `cu_q` and the strides");
+    let Some(address) = address.filter(|_| need > 0) else { return Ok(()) };
+    let end = (len as u64).checked_mul(4).and_then(|bytes| address.checked_add(bytes));
+    ensure!(address != 0 && address.is_multiple_of(4) && end.is_some(), what is address, but
+        "it must be the device address of the whole array and a multiple of 4";
+        "pass an array of int32");
+    Ok(())
 }
 
 /// Checks tokens, states and lengths. A request has at most `most` tokens.
@@ -171,8 +204,14 @@ fn elements(resources: &Resources, seen: &mut [bool], batch: &Batch<'_>, most: u
     Ok(())
 }
 
+/// Returns the end of what some tokens have, each `len` long. It saturates, because the caller chooses the stride: a
+/// wrapped number would pass.
+fn end(tokens: usize, stride: usize, len: usize) -> usize {
+    tokens.checked_sub(1).map_or(0, |before| before.saturating_mul(stride).saturating_add(len))
+}
+
 /// Checks the layers of a call whose batch was checked, and their fresh rows; `missed` tells whether the plan missed some.
-fn layers<A: BatchArray, R: FreshRows>(
+fn layers<A: BatchArray, R: CallArray>(
     resources: &Resources,
     call: &Call<'_, A, R>,
     missed: bool,
@@ -210,13 +249,16 @@ fn layers<A: BatchArray, R: FreshRows>(
         "pass the pool's number for each layer");
     let of_layers = layers.iter().flat_map(|layer| segments.iter().map(move |s| (layer, s)));
     for (rows, (layer, segment)) in fresh.iter().zip(of_layers) {
-        // The product saturates: a stride that only the fresh rows have may be any.
-        let before = tokens.saturating_sub(1).saturating_mul(segment.stride);
-        let need = before.saturating_add(if tokens == 0 { 0 } else { segment.bytes });
-        ensure!(rows.bytes() >= need, "fresh bytes" is rows.bytes(), but
+        let need = end(tokens, segment.stride, segment.bytes);
+        ensure!(rows.count() >= need, "fresh bytes" is rows.count(), but
             "layer {layer}: {tokens} rows of stride {} need {need}", segment.stride;
             "pass one row per token of the batch");
-        rows.check()?;
+        if let Some(address) = rows.device_address() {
+            let end = address.checked_add(rows.count() as u64);
+            ensure!(address != 0 && end.is_some(), "address of fresh rows" is address, but
+                "it must be that of all fresh rows in device memory";
+                "pass the address of the first row");
+        }
     }
     Ok(())
 }

@@ -11,11 +11,13 @@
 //! The host does not see the states that a caller's stream plans, so that order is up to the
 //! caller.
 
+use std::collections::BTreeSet;
+
 use crate::call::{Batch, named};
 use crate::indexers::Indexers;
 use crate::plan::{Before, Failure, Plan};
 use crate::system::reserve;
-use crate::{Error, Result, ensure, invalid};
+use crate::{Result, ensure, invalid};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -27,8 +29,11 @@ struct Latest {
     generation: i32,
     /// Number of the first plan since the state was cold; 0 if there is none.
     first: u64,
-    /// The last request of which a row was not whole.
-    lost: Lost,
+    /// `first` of the plans of the last request of which a row was not whole, and that layer and row; 0 if there
+    /// was none.
+    lost: (u64, u32, u32),
+    /// Number of the plan of which a transfer is under way; 0 if there is none.
+    under_way: u64,
 }
 
 /// What came after a plan of a state.
@@ -39,15 +44,6 @@ pub(super) enum After {
     Plan,
     /// The state was emptied.
     Cold,
-}
-
-/// A request of which a row was not whole.
-#[derive(Clone, Copy, Default)]
-struct Lost {
-    /// [`Latest::first`] of its plans; 0 if no row was lost.
-    first: u64,
-    layer: u32,
-    row: u32,
 }
 
 pub(super) struct TransferOrder {
@@ -61,6 +57,14 @@ pub(super) struct TransferOrder {
     /// `[layers, states]`, the number of the last plan whose rows were transferred.
     holds: Box<[u64]>,
     states: usize,
+}
+
+impl Latest {
+    /// Notes that the state is cold.
+    fn empty(&mut self) {
+        let Self { lost, under_way, .. } = *self;
+        *self = Self { lost, under_way, ..Self::default() };
+    }
 }
 
 impl TransferOrder {
@@ -78,7 +82,7 @@ impl TransferOrder {
         let changed = self.epoch != epoch;
         if changed {
             self.epoch = epoch;
-            self.latest.fill(Latest::default());
+            self.latest.iter_mut().for_each(|latest| latest.empty());
         }
         changed
     }
@@ -110,26 +114,8 @@ impl TransferOrder {
         self.latest(indexer, state).generation != generation
     }
 
-    /// Returns the error of a plan that needs the rows of an older one. It names every layer and state of
-    /// these that lacks them.
-    fn lacks(
-        &self,
-        (number, required): (u64, u64),
-        layers: impl Iterator<Item = usize> + Clone,
-        states: impl Iterator<Item = usize> + Clone,
-    ) -> Error {
-        let lacks = |layer, state| self.holds[layer * self.states + state] < required;
-        let lacking = layers.clone().filter(|&l| states.clone().any(|state| lacks(l, state)));
-        let of_states = states.clone().filter(|&s| layers.clone().any(|layer| lacks(layer, s)));
-        let (lacking, mut of_states): (Vec<_>, Vec<_>) = (lacking.collect(), of_states.collect());
-        of_states.sort_unstable();
-        invalid!("plan number" is number, but
-            "layers {:?} lack the rows of plan {required} for states {:?}", lacking, of_states;
-            "plan once per indexer, transfer per layer: transfer that one first, or give the requests \
-             a new generation")
-    }
-
-    /// Checks that layers hold the rows that a plan requires of them, of each state with a number.
+    /// Checks that layers hold the rows that a plan requires of them, of each state with a number. An error names
+    /// every layer and state that lacks those of the same plan.
     fn check_holds(
         &self,
         number: u64,
@@ -137,15 +123,20 @@ impl TransferOrder {
         indexers: &Indexers,
         required: impl Iterator<Item = (usize, u64)> + Clone,
     ) -> Result<()> {
+        let lacks = |layer, state, needed| self.holds[layer * self.states + state] < needed;
         for &layer in layers {
-            for (state, needed) in required.clone() {
-                if self.holds[layer * self.states + state] < needed {
-                    let same = required.filter(move |&(_, other)| other == needed);
-                    let all =
-                        indexers.layers_of(indexers.of(layer), self.holds.len() / self.states);
-                    return Err(self.lacks((number, needed), all, same.map(|(state, _)| state)));
-                }
-            }
+            let lacking = |&(state, needed): &(usize, u64)| lacks(layer, state, needed);
+            let Some((_, needed)) = required.clone().find(lacking) else { continue };
+            let all = indexers.layers_of(indexers.of(layer), self.holds.len() / self.states);
+            let same = required.filter(|&(_, other)| other == needed).map(|(state, _)| state);
+            let pairs = all.flat_map(|layer| same.clone().map(move |state| (layer, state)));
+            let pairs = pairs.filter(|&(layer, state)| lacks(layer, state, needed));
+            let (layers, states): (BTreeSet<_>, BTreeSet<_>) = pairs.unzip();
+            let (layers, states) = (Vec::from_iter(layers), Vec::from_iter(states));
+            return Err(invalid!("plan number" is number, but
+                "layers {layers:?} lack the rows of plan {needed} for states {states:?}";
+                "plan once per indexer, transfer per layer: transfer that one first, or give the \
+                 requests a new generation"));
         }
         Ok(())
     }
@@ -214,19 +205,21 @@ impl TransferOrder {
             Some(cold) => !cold[state] && matches!(self.after(plan, request, state), After::Plan),
         };
         let Some((_, state)) = missed.find(has_newer) else { return Ok(()) };
-        let last = self.latest(plan.indexer, state).last;
-        if cold.is_some() {
-            return Err(invalid!("plan number" is plan.number, but
-                "no layer has its rows, and plan {last} of state {state} came after it";
+        let (limit, remedy) = match (self.latest(plan.indexer, state).last, cold) {
+            (last, Some(_)) => (
+                format!("no layer has its rows, and plan {last} of state {state} came after it"),
                 "transfer it before another batch is planned into it, discard the newest plan first, or \
-                 give the request a new generation"));
-        }
-        let limit = match last {
-            0 => format!("state {state} was emptied, or planned in a stream, after it"),
-            last => format!("plan {last} of state {state} came after it"),
+                 give the request a new generation",
+            ),
+            (last, None) => (
+                match last {
+                    0 => format!("state {state} was emptied, or planned in a stream, after it"),
+                    last => format!("plan {last} of state {state} came after it"),
+                },
+                "discard the newest plan first, or give the request a new generation",
+            ),
         };
-        Err(invalid!("plan number" is plan.number, but "{limit}";
-            "discard the newest plan first, or give the request a new generation"))
+        Err(invalid!("plan number" is plan.number, but "{limit}"; remedy))
     }
 
     /// Forgets a plan of a state: if it was the last one, the plans before it are.
@@ -263,9 +256,9 @@ impl TransferOrder {
     pub fn leave_out_lost(&self, plan: &mut Plan) {
         for request in 0..plan.requests {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };
-            let lost = self.latest(plan.indexer, state).lost;
-            if !plan.failed.contains(request) && lost.first == plan.before[request].first {
-                plan.fail(request, lost.layer as usize, lost.row as usize);
+            let (first, layer, row) = self.latest(plan.indexer, state).lost;
+            if !plan.is_left_out(request) && first == plan.before[request].first {
+                plan.fail(request, layer as usize, row as usize);
             }
         }
     }
@@ -275,20 +268,20 @@ impl TransferOrder {
     pub fn lose(&mut self, plan: &Plan, Failure { request, layer, row, .. }: Failure) -> bool {
         let (first, state) = (plan.before[request].first, plan.state[request] as usize);
         let latest = self.latest_mut(plan.indexer, state);
-        if latest.lost.first < first {
+        if latest.lost.0 < first {
             // Rows are counted by 32 bits, and layers are fewer.
-            latest.lost = Lost { first, layer: layer as u32, row: row as u32 };
+            latest.lost = (first, layer as u32, row as u32);
         }
         let current = latest.first == first;
         if current {
-            *latest = Latest { lost: latest.lost, ..Latest::default() };
+            latest.empty();
         }
         current
     }
 
     /// Checks that a plan may be transferred to layers.
     pub fn check(&self, plan: &Plan, layers: &[usize], indexers: &Indexers) -> Result<()> {
-        let named = plan.named().filter(|&(request, _)| !plan.failed.contains(request));
+        let named = plan.named().filter(|&(request, _)| !plan.is_left_out(request));
         for (&layer, (_, state)) in
             layers.iter().flat_map(|layer| named.clone().map(move |of| (layer, of)))
         {
@@ -299,6 +292,27 @@ impl TransferOrder {
         }
         let required = named.map(|(request, state)| (state, plan.before[request].required));
         self.check_holds(plan.number, layers, indexers, required)
+    }
+
+    /// Checks that no transfer of some states is under way, apart from that of the plan with a number.
+    pub fn check_under_way(
+        &self,
+        indexer: usize,
+        states: impl Iterator<Item = usize>,
+        number: u64,
+    ) -> Result<()> {
+        for state in states {
+            let under_way = self.latest(indexer, state).under_way;
+            ensure!(under_way == 0 || under_way == number, "state" is state, but
+                "a transfer of its plan is under way, for indexer {indexer}";
+                "wait for that plan first, and repeat the call");
+        }
+        Ok(())
+    }
+
+    /// Notes that a transfer of a plan's states is under way, by the number of the plan, or that none is, by 0.
+    pub fn set_under_way(&mut self, plan: &Plan, number: u64) {
+        plan.named().for_each(|(_, state)| self.latest_mut(plan.indexer, state).under_way = number);
     }
 
     /// Notes that a plan was transferred to a layer.

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Engine, check};
+use super::{Batch, Engine, check};
 use crate::call::{Call, Work};
 use crate::device_arrays::{DeviceBatch, DeviceCall, DeviceFresh, DevicePlan, RawStream};
 use crate::plan::Plan;
@@ -138,7 +138,7 @@ impl Engine {
     ) -> Result<()> {
         for launch in call.launches() {
             // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
-            unsafe { self.device.enqueue(&self.resources, &launch, out, stream)? };
+            unsafe { self.device.enqueue(&launch, out, stream)? };
             self.counters.live.queued.add(1);
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Engine {
     ) -> Result<()> {
         let call = check::call(&self.resources, &mut self.named, call, Some(plan))?;
         let out = outputs(plan)?;
-        self.start_plan(None, plan, &[])?;
+        self.start_plan(&Batch::default(), plan, &[])?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         let queued = unsafe { self.enqueue(&call, out, stream) };
         // A refused call has queued nothing, while a part of a failed one may be in the stream.

@@ -10,22 +10,21 @@ use avsg_device::state::header;
 use crate::backend::Device;
 use crate::call::{Batch, named};
 use crate::plan::Plan;
-use crate::resources::Resources;
 use crate::system::reserve;
 use crate::{Result, rows};
 
 /// Declares [`Stats`], and the counter behind each of its numbers.
 macro_rules! stats {
-    ($($(#[$doc:meta])+ $name:ident: $kind:ty,)+) => {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
         /// What an engine has done since it was made. Every number only grows, so that the difference of two
         /// readings describes the calls between them. While a call runs, numbers may be of different instants.
         ///
         /// The host does not see what a caller's stream plans and copies: of such calls only
         /// [`Self::queued`] is counted. A load counts as its plans and transfers. Times are those of the
-        /// calling thread, from the checked arguments to the result.
+        /// calling thread, from the checked arguments to the result, in nanoseconds.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
-        pub struct Stats { $($(#[$doc])+ pub $name: $kind,)+ }
+        pub struct Stats { $($(#[$doc])+ pub $name: u64,)+ }
 
         /// The counters that an engine's calls raise while other threads read them.
         #[derive(Default)]
@@ -41,7 +40,7 @@ macro_rules! stats {
         impl StatsReader {
             /// Returns the counters and times of the calls so far.
             pub fn stats(&self) -> Stats {
-                Stats { $($name: (&self.0.$name).into(),)+ }
+                Stats { $($name: self.0.$name.get(),)+ }
             }
         }
     };
@@ -49,35 +48,35 @@ macro_rules! stats {
 
 stats! {
     /// Batches planned, with or without a transfer in the same call.
-    plans: u64,
+    plans,
     /// Transfers of a plan to a layer, with or without a plan in the same call.
-    transfers: u64,
+    transfers,
     /// Appends to a layer.
-    appends: u64,
+    appends,
     /// Calls that were put into a caller's stream; one for several layers counts for each of them.
-    queued: u64,
+    queued,
     /// Selected ids that had a slot.
-    hits: u64,
+    hits,
     /// Selected ids that got a slot.
-    misses: u64,
+    misses,
     /// Those of the misses whose slot an earlier id had been given since the state was last empty:
     /// the id was evicted, or had been invalidated.
-    evictions: u64,
+    evictions,
     /// Bytes that transfers copied to slots, from the pool or from fresh rows.
-    transferred_bytes: u64,
+    transferred_bytes,
     /// Bytes of the fresh rows of appends.
-    appended_bytes: u64,
+    appended_bytes,
     /// Time in Stage One.
-    plan_time: Duration,
+    plan_ns,
     /// Time in Stage Two.
-    transfer_time: Duration,
+    transfer_ns,
     /// Time of steps on an Ascend device, whose stages the host cannot tell apart.
-    step_time: Duration,
+    step_ns,
     /// Time in appends.
-    append_time: Duration,
-    /// The part of `transfer_time` in which nothing was done but to wait for reads of a file, and that of
+    append_ns,
+    /// The part of `transfer_ns` in which nothing was done but to wait for reads of a file, and that of
     /// transfers that failed. Without io_uring it includes the copies of the rows that were read.
-    read_wait: Duration,
+    read_wait_ns,
 }
 
 /// A number that one thread raises.
@@ -85,25 +84,17 @@ stats! {
 pub(super) struct Counter(AtomicU64);
 
 impl Counter {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     pub fn add(&self, n: usize) {
-        self.0.store(u64::from(self) + n as u64, Ordering::Relaxed);
+        self.0.store(self.get() + n as u64, Ordering::Relaxed);
     }
 
     /// Adds nanoseconds, which fit for centuries.
     pub fn add_time(&self, time: Duration) {
         self.add(time.as_nanos() as usize);
-    }
-}
-
-impl From<&Counter> for u64 {
-    fn from(counter: &Counter) -> Self {
-        counter.0.load(Ordering::Relaxed)
-    }
-}
-
-impl From<&Counter> for Duration {
-    fn from(counter: &Counter) -> Self {
-        Self::from_nanos(counter.into())
     }
 }
 
@@ -140,7 +131,6 @@ pub(super) struct Counters {
 /// What is known of the slots of one table.
 #[derive(Clone, Copy, Default)]
 struct TableUse {
-    generation: i32,
     /// Number of slots that no id was given since the table was empty.
     unused: u32,
     /// The largest `seq_len` since then, which all ids are below.
@@ -164,48 +154,35 @@ impl Counters {
 
     /// Notes that some tables are empty.
     pub fn emptied(&mut self, tables: Range<usize>) {
-        tables.for_each(|table| self.begin(table, self.tables[table].generation));
+        let (words, unused) = (self.slots.div_ceil(64), self.slots as u32);
+        self.unused[tables.start * words..tables.end * words].fill(u64::MAX);
+        self.tables[tables.clone()].fill(TableUse { unused, ..TableUse::default() });
+        self.live.used[tables].iter().for_each(|used| used.store(0, Ordering::Relaxed));
     }
 
-    /// Notes that a table has a new generation and no used slot.
-    fn begin(&mut self, table: usize, generation: i32) {
+    /// Notes that a table became a copy of another one.
+    pub fn copied(&mut self, from: usize, to: usize) {
         let words = self.slots.div_ceil(64);
-        let unused = self.slots as u32;
-        self.tables[table] = TableUse { generation, unused, ..TableUse::default() };
-        self.unused[table * words..][..words].fill(u64::MAX);
-        self.live.used[table].store(0, Ordering::Relaxed);
-    }
-
-    /// Notes that the tables of a state became copies of those of another one, as far as these are of
-    /// its generation, and are empty elsewhere.
-    pub fn forked(&mut self, [from, to]: [usize; 2], [expected, generation]: [i32; 2]) {
-        let words = self.slots.div_ceil(64);
-        for first in (0..self.tables.len()).step_by(self.live.states) {
-            let (from, to) = (first + from, first + to);
-            self.begin(to, generation);
-            if self.tables[from].generation == expected {
-                self.tables[to] = TableUse { generation, ..self.tables[from] };
-                let used = self.live.used[from].load(Ordering::Relaxed);
-                self.live.used[to].store(used, Ordering::Relaxed);
-                self.unused.copy_within(from * words..(from + 1) * words, to * words);
-            }
-        }
+        self.unused.copy_within(from * words..(from + 1) * words, to * words);
+        self.tables[to] = self.tables[from];
+        let used = self.live.used[from].load(Ordering::Relaxed);
+        self.live.used[to].store(used, Ordering::Relaxed);
     }
 
     /// Notes that some slots of a table were emptied.
-    pub fn emptied_slots(&mut self, table: usize, device: &mut dyn Device, resources: &Resources) {
+    pub fn emptied_slots(&mut self, table: usize, device: &mut dyn Device) {
         self.tables[table].holes = true;
-        self.count_used(table, device, resources);
+        self.count_used(table, device);
     }
 
     /// Counts the slots in use of a table. The host reads the table only if it must and the device is the CPU.
-    fn count_used(&mut self, index: usize, device: &mut dyn Device, resources: &Resources) {
+    fn count_used(&mut self, index: usize, device: &mut dyn Device) {
         let table = &mut self.tables[index];
         let slots = self.slots as u32;
         let mut used = slots - table.unused;
         if table.holes
             && device.cpu().is_some()
-            && let Ok(words) = device.read_table(resources, index)
+            && let Ok(words) = device.read_table(index)
         {
             let empty: i32 = words[header::WORDS..][..self.slots].iter().map(|id| id >> 31).sum();
             let in_use = slots - empty.unsigned_abs();
@@ -215,21 +192,15 @@ impl Counters {
     }
 
     /// Counts a planned batch.
-    pub fn planned(
-        &mut self,
-        batch: &Batch<'_>,
-        plan: &Plan,
-        device: &mut dyn Device,
-        resources: &Resources,
-    ) {
+    pub fn planned(&mut self, batch: &Batch<'_>, plan: &Plan, device: &mut dyn Device) {
         let selected: usize = plan.valid().iter().map(|&n| n as usize).sum();
         let misses = plan.total_misses();
         let mut first_uses = 0;
         let words = self.slots.div_ceil(64);
         for (request, state) in named(batch.state) {
-            let index = resources.config.table(batch.indexer, state);
-            if self.tables[index].generation != batch.generation[request] {
-                self.begin(index, batch.generation[request]);
+            let index = batch.indexer * self.live.states + state;
+            if plan.before[request].first == plan.number {
+                self.emptied(index..index + 1);
             }
             let (table, bits) = (&mut self.tables[index], &mut self.unused[index * words..]);
             table.holes |= (0..table.longest).contains(&batch.stable_len[request]);
@@ -244,30 +215,12 @@ impl Counters {
                     first_uses += first;
                 }
             }
-            self.count_used(index, device, resources);
+            self.count_used(index, device);
         }
         let live = &self.live;
         live.plans.add(1);
         live.misses.add(misses);
         live.hits.add(selected - misses);
         live.evictions.add(misses - first_uses as usize);
-    }
-
-    /// Counts an append of `bytes` bytes to some layers.
-    pub fn appended(&mut self, time: Duration, layers: usize, bytes: usize) {
-        self.live.appends.add(layers);
-        self.live.append_time.add_time(time);
-        self.live.appended_bytes.add(bytes);
-    }
-
-    /// Adds the time of a step; `plan` is the part of it in Stage One, if the device knows it.
-    pub fn stepped(&mut self, time: Duration, plan: Option<Duration>) {
-        match plan {
-            Some(plan) => {
-                self.live.plan_time.add_time(plan);
-                self.live.transfer_time.add_time(time.saturating_sub(plan));
-            }
-            None => self.live.step_time.add_time(time),
-        }
     }
 }

@@ -22,54 +22,6 @@ impl Engine {
         self.run_planning(Call::of(Work::Plan, *batch, 0), plan)
     }
 
-    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
-    /// [`Self::transfer_layers`] with a list of one.
-    ///
-    /// # Errors
-    /// As for [`Self::transfer_layers`].
-    pub fn transfer(
-        &mut self,
-        plan: &mut Plan,
-        layer: usize,
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        self.transfer_layers(plan, &[layer], fresh)
-    }
-
-    /// Runs Stage Two of some layers, listed in ascending order: copies the rows that a plan missed into
-    /// their slots. The CPU device wakes its workers once for all of them, and a pool in a file reads
-    /// each record once. `fresh` has the segments of all layers.
-    ///
-    /// Every plan that missed a row must be transferred to every layer whose slots are read. For
-    /// one layer and one state, transfers must come in the order of the plans. Different layers are
-    /// independent: the next batch may be planned, and transferred to layers that hold this plan's
-    /// rows, before the other layers have them. A plan may be transferred to one layer twice.
-    ///
-    /// # Errors
-    /// If the list is not ascending, a layer does not exist or belongs to another indexer, the plan belongs to
-    /// another engine, `fresh` lacks rows that the plan needs, or the plan is out of order: a layer holds rows
-    /// of a newer plan of some state, or lacks the rows of an older one. Nothing is copied then. If the device
-    /// of a pool in a file fails, none of the layers holds the plan: make the same call again, or discard the
-    /// plan.
-    ///
-    /// [`LostRows`](crate::Error::LostRows) if rows of a pool in a file are not whole that some requests missed, or that
-    /// earlier transfers did not get for them. The layers have the rows of all other requests then. The
-    /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
-    /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
-    /// compute them again.
-    pub fn transfer_layers(
-        &mut self,
-        plan: &mut Plan,
-        layers: &[usize],
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        if layers.is_empty() {
-            return self.check_transfer(plan, layers, fresh).map(drop);
-        }
-        self.begin(plan, layers, fresh)?;
-        self.wait(plan)
-    }
-
     /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
     /// the stages; over a pool in a file, one after the other.
     ///
@@ -95,26 +47,27 @@ impl Engine {
         plan: Option<&Plan>,
     ) -> Result<HostCall<'a>> {
         let call = check::call(&self.resources, &mut self.named, call, plan)?;
-        self.device.check(&self.resources, &call)?;
+        self.device.check(&call)?;
         Ok(call)
     }
 
     /// Checks and runs a plan or a step.
     fn run_planning(&mut self, call: HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let call = self.check(call, Some(plan))?;
-        let in_two = call.work == Work::Step && !self.device.steps_in_one_launch();
+        // The engine must know the plan of rows that could not be read.
+        let in_two = call.work == Work::Step && self.resources.pool.store().is_some();
         if in_two {
             self.check_free(plan)?;
         }
-        self.start_plan(Some(&call.batch), plan, call.layers)?;
+        self.start_plan(&call.batch, plan, call.layers)?;
         if in_two {
             self.run_plan(&Call::of(Work::Plan, call.batch, call.tokens), plan)?;
-            self.parts().begin(&Call { work: Work::Transfer, ..call }, plan)?;
-            return self.parts().end(plan);
+            self.start_transfer(&Call { work: Work::Transfer, ..call }, plan)?;
+            return self.end_transfer(plan);
         }
         self.run_plan(&call, plan)?;
         if call.work == Work::Step {
-            self.parts().transferred(plan, call.layers);
+            self.transferred(plan, call.layers);
         }
         Ok(())
     }
@@ -127,7 +80,7 @@ impl Engine {
 
     /// Starts a call that uses the table of an indexer and a state, and returns the number of the table.
     pub(super) fn start_on(&mut self, indexer: usize, state: usize) -> Result<usize> {
-        self.resources.check_process()?;
+        self.resources.birth.check("engine")?;
         let config = &self.resources.config;
         rows::index("indexer", indexer, config.indexers.count())?;
         rows::index("state", state, config.states)?;
@@ -147,37 +100,31 @@ impl Engine {
     }
 
     /// Starts a plan of a checked batch, whose next transfer is to some layers, and discards what `plan` holds
-    /// unless a layer holds it, too. Nothing is changed by a refusal. The host does not see a batch of a stream.
+    /// unless a layer holds it, too. Nothing is changed by a refusal. A batch of a stream, which the host does not see, is an empty one.
     pub(super) fn start_plan(
         &mut self,
-        batch: Option<&Batch<'_>>,
+        batch: &Batch<'_>,
         plan: &mut Plan,
         layers: &[usize],
     ) -> Result<()> {
         self.start()?;
-        if let Some(batch) = batch {
-            let states = named(batch.state).map(|(_, state)| state);
-            self.under_way.check(batch.indexer, states, plan.under_way)?;
-        }
+        let states = named(batch.state).map(|(_, state)| state);
+        self.order.check_under_way(batch.indexer, states, plan.number)?;
         // Whether that transfer succeeds is nobody's concern any more.
-        let _ = self.parts().end(plan);
+        let _ = self.end_transfer(plan);
         let unheld = plan.unheld();
         self.named.fill(false);
         if unheld {
-            if let Some(batch) = batch.filter(|batch| batch.indexer == plan.indexer) {
-                for (request, state) in named(batch.state) {
-                    let generation = batch.generation[request];
-                    self.named[state] = self.order.empties(batch.indexer, state, generation);
-                }
+            for (request, state) in named(batch.state) {
+                let empties = self.order.empties(batch.indexer, state, batch.generation[request]);
+                self.named[state] = empties && batch.indexer == plan.indexer;
             }
             self.order.leave_out_lost(plan);
             self.order.check_last(plan, Some(&self.named))?;
         }
-        if let Some(batch) = batch {
-            let indexers = &self.resources.config.indexers;
-            let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
-            self.order.check_next(batch, layers, indexers, gone)?;
-        }
+        let indexers = &self.resources.config.indexers;
+        let gone = self.dropped.iter().chain(Some(&*plan)).filter(|_| unheld);
+        self.order.check_next(batch, layers, indexers, gone)?;
         if !unheld {
             return Ok(());
         }
@@ -193,11 +140,17 @@ impl Engine {
     /// Runs a plan or a step.
     fn run_plan(&mut self, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let start = Instant::now();
-        let plan_time = self.device.run(&self.resources, call, plan)?;
+        let plan_time = self.device.run(call, plan)?;
         let time = start.elapsed();
-        self.counters.stepped(time, if call.work == Work::Plan { Some(time) } else { plan_time });
+        let live = &self.counters.live;
+        if let Some(plan_time) = if call.work == Work::Plan { Some(time) } else { plan_time } {
+            live.plan_ns.add_time(plan_time);
+            live.transfer_ns.add_time(time.saturating_sub(plan_time));
+        } else {
+            live.step_ns.add_time(time);
+        }
         self.order.planned(&call.batch, plan);
-        self.counters.planned(&call.batch, plan, &mut *self.device, &self.resources);
+        self.counters.planned(&call.batch, plan, &mut *self.device);
         Ok(())
     }
 
@@ -241,10 +194,11 @@ impl Engine {
             return Ok(());
         }
         let start = Instant::now();
-        self.device.append(&self.resources, &call)?;
-        let rows = Resources::fresh_ids(batch).count() * layers.len();
-        let bytes = rows * self.resources.pool.format().bytes();
-        self.counters.appended(start.elapsed(), layers.len(), bytes);
+        self.device.append(&call)?;
+        let (live, rows) = (&self.counters.live, Resources::fresh_ids(batch).count());
+        live.append_ns.add_time(start.elapsed());
+        live.appends.add(layers.len());
+        live.appended_bytes.add(rows * layers.len() * self.resources.pool.format().bytes());
         Ok(())
     }
 }

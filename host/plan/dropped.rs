@@ -1,7 +1,6 @@
 //! Plans that were dropped before a layer had their rows. Each leaves itself in a place that was made with it, which
 //! takes neither a lock nor an allocation, and its engine discards it in its next call.
 
-use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -55,33 +54,35 @@ impl<T> Dropped<T> {
         Ok(place)
     }
 
-    /// Returns the plans that were dropped. While there are none it reads one word.
-    pub fn iter(&mut self) -> impl Iterator<Item = &T> + Clone {
+    /// Returns the places; none while no plan was dropped, for which it reads one word.
+    fn all(&mut self) -> &mut [Arc<Left<T>>] {
         let any = self.count.load(Ordering::Acquire) > 0;
         let places = self.places.get_mut().unwrap_or_else(PoisonError::into_inner);
-        places[..if any { places.len() } else { 0 }].iter().filter_map(|place| place.get()?.first())
+        if any { places } else { &mut [] }
     }
 
-    /// Calls `discard` with each plan that was dropped, until it changes none of them. It returns whether it
-    /// changed anything, and whether the plan may be forgotten.
-    pub fn discard_each(
-        &mut self,
-        mut discard: impl FnMut(&mut T) -> Result<(bool, bool)>,
-    ) -> Result<()> {
-        let mut changed = self.count.load(Ordering::Acquire) > 0;
-        let places = self.places.get_mut().unwrap_or_else(PoisonError::into_inner);
-        while mem::take(&mut changed) {
-            for place in &mut *places {
-                let Some(left) = Arc::get_mut(place) else { continue };
-                let Some(plan) = left.get_mut().and_then(|left| left.first_mut()) else { continue };
-                let (some, all) = discard(plan)?;
-                changed |= some;
-                if all {
-                    left.take();
-                    self.count.fetch_sub(1, Ordering::Relaxed);
-                }
-            }
+    /// Returns the plans that were dropped.
+    pub fn iter(&mut self) -> impl Iterator<Item = &T> + Clone {
+        self.all().iter().filter_map(|place| place.get()?.first())
+    }
+
+    /// Returns the number of places; 0 while no plan was dropped.
+    pub fn places(&mut self) -> usize {
+        self.all().len()
+    }
+
+    /// Takes the plan that was left in a place.
+    pub fn take(&mut self, place: usize) -> Option<T> {
+        let plan = Arc::get_mut(self.all().get_mut(place)?)?.get_mut()?.pop()?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(plan)
+    }
+
+    /// Leaves a plan in the place that it was taken from.
+    pub fn put_back(&mut self, place: usize, plan: T) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(left) = Arc::get_mut(&mut self.all()[place]).and_then(OnceLock::get_mut) {
+            left.push(plan);
         }
-        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! The requests that transfers of a plan leave out, because rows of the pool's file are not whole.
 
 use super::Plan;
-use super::failed::Failed;
 
 /// A request that transfers of its plan leave out, because a row is not whole: it was never written, was
 /// lost with the process that wrote it, or is damaged.
@@ -19,9 +18,14 @@ pub struct Failure {
 }
 
 impl Plan {
+    /// Returns whether transfers leave a request out.
+    pub(crate) fn is_left_out(&self, request: usize) -> bool {
+        self.failed_row[request] >= 0
+    }
+
     /// Leaves a request out of later transfers.
     pub(crate) fn fail(&mut self, request: usize, layer: usize, row: usize) {
-        (self.failed.layer[request], self.failed.row[request]) = (layer as i64, row as i64);
+        (self.failed_layer[request], self.failed_row[request]) = (layer as i64, row as i64);
         self.forget_records();
     }
 
@@ -30,7 +34,7 @@ impl Plan {
     pub(crate) fn take_lost(&mut self, fail: bool) {
         for request in 0..self.requests {
             let lost = self.records.as_ref().and_then(|records| records.lost[request].take());
-            self.failed.is_new[request] = (lost.is_some() && fail).into();
+            self.failed_new[request] = (lost.is_some() && fail).into();
             match lost {
                 Some((layer, row)) if fail => self.fail(request, layer, row),
                 Some(_) => self.forget_lost(request),
@@ -42,10 +46,9 @@ impl Plan {
     /// Returns the requests that the transfers so far left out, in the order of the batch. Their slots have
     /// not got their rows, and their state is as in a new generation: its next plan starts cold.
     pub fn failures(&self) -> impl Iterator<Item = Failure> + '_ {
-        (0..self.requests).filter(|&request| self.failed.contains(request)).map(|request| {
-            let Failed { layer, row, is_new } = &self.failed;
-            let [layer, row] = [layer, row].map(|n| n[request] as usize);
-            Failure { request, layer, row, is_new: is_new[request] == 1 }
+        (0..self.requests).filter(|&request| self.is_left_out(request)).map(|request| {
+            let [layer, row] = [&self.failed_layer, &self.failed_row].map(|n| n[request] as usize);
+            Failure { request, layer, row, is_new: self.failed_new[request] == 1 }
         })
     }
 
@@ -62,11 +65,11 @@ impl Plan {
 
     /// Forgets all failures of the batch.
     pub(super) fn forget_failures(&mut self) {
-        let failed = (0..self.requests).filter(|&request| self.failed.contains(request));
+        let failed = (0..self.requests).filter(|&request| self.is_left_out(request));
         failed.for_each(|request| self.forget_lost(request));
-        let Failed { layer, row, is_new } = &mut self.failed;
-        [layer, row].into_iter().for_each(|all| all[..self.requests].fill(-1));
-        is_new[..self.requests].fill(0);
+        self.failed_layer[..self.requests].fill(-1);
+        self.failed_row[..self.requests].fill(-1);
+        self.failed_new[..self.requests].fill(0);
     }
 
     /// Forgets which misses of a request have rows that are not whole.

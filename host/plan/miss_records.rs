@@ -27,7 +27,8 @@ pub(crate) struct MissRecords {
     first: Array<i32>,
     /// The number of the record of each place in `order`.
     number: Array<i32>,
-    count: usize,
+    /// The number of records.
+    pub count: usize,
     sorted: bool,
     /// What the transfer that runs has found of each request.
     pub lost: Vec<FirstLost>,
@@ -97,11 +98,6 @@ impl MissRecords {
             self.number[place as usize] = self.count as i32 - 1;
         }
         self.first[self.count] = len as i32;
-    }
-
-    /// Returns the number of records.
-    pub fn count(&self) -> usize {
-        self.count
     }
 
     /// Returns the first place that is of a record.

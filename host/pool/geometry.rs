@@ -1,16 +1,17 @@
 //! The configuration of a pool, and its layout: rows in chunks, and chunks in the pool's file.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Start};
 use crate::disk::{Layout, PoolFile, Shape, Wrap};
 use crate::indexers::Indexers;
 use crate::overlap::{Content, Grid, Grids};
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Strides};
+use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
 use crate::system::allocator::Allocator;
 use crate::system::mapping::MIB2;
-use crate::{Result, ensure, invalid};
+use crate::{Error, Result, ensure, invalid};
 
 /// The page size in bytes that chunks are aligned to, because a device registers whole pages.
 pub(super) const PAGE: usize = 4096;
@@ -109,7 +110,7 @@ impl PoolConfig {
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct SegmentLayout {
     /// A chunk holds `1 << shift` rows.
     pub shift: u32,
@@ -118,10 +119,15 @@ pub(crate) struct SegmentLayout {
     /// Index of the first chunk within the layer, then the number of chunks.
     pub(super) first: usize,
     pub chunks: usize,
-    /// Offset of the first byte within the layer.
-    offset: usize,
-    chunk_len: usize,
-    last_len: usize,
+    /// The bytes that chunks are a multiple of, in memory that the pool lays out.
+    align: usize,
+}
+
+impl SegmentLayout {
+    /// Returns the bytes of a chunk of `rows` rows in memory that the pool lays out; `None` on overflow.
+    fn chunk_len(&self, rows: usize) -> Option<usize> {
+        rows.checked_mul(self.strides.row)?.checked_next_multiple_of(self.align)
+    }
 }
 
 /// The layout of a checked [`PoolConfig`]; products of its numbers do not overflow.
@@ -132,7 +138,7 @@ pub(crate) struct Geometry {
     pub rows: usize,
     pub(super) chunk_bytes: usize,
     pub segments: heapless::Vec<SegmentLayout, MAX_SEGMENTS>,
-    layer_len: usize,
+    /// Bytes of memory that the pool lays out.
     pub(super) total: usize,
     /// Where the rows are in a file, if they are in one. Then the segments have no memory.
     pub disk: Option<Layout>,
@@ -141,28 +147,30 @@ pub(crate) struct Geometry {
 impl Geometry {
     pub fn new(config: &PoolConfig) -> Result<Self> {
         let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
-        rows::at_least_one("layers", layers)?;
-        rows::at_least_one("rows", rows)?;
-        let too_large = || {
-            invalid!("pool geometry" is format!("{layers} layers of {rows} rows"), but
-                "the pool must fit the address space"; "ask for fewer rows")
+        let part = |&Segment { stride, .. }: &Segment| {
+            ensure!(stride <= chunk_bytes, "chunk bytes" is chunk_bytes, but
+                "a row takes {stride}"; "pass chunks that hold at least one row");
+            let fit = 1 << (chunk_bytes / stride).ilog2();
+            // A chunk is not larger than all rows need.
+            let all = rows.checked_next_power_of_two().unwrap_or(fit);
+            Ok((fit.min(all), Strides::rows(stride)))
         };
-        let (mut segments, mut first, mut layer_len) = (heapless::Vec::new(), 0, 0usize);
-        for &segment in config.format.as_slice() {
-            ensure!(segment.stride <= chunk_bytes, "chunk bytes" is chunk_bytes, but
-                "a row takes {}", segment.stride; "pass chunks that hold at least one row");
-            let (layout, len) =
-                SegmentLayout::new(segment.stride, rows, chunk_bytes, first, layer_len)
-                    .ok_or_else(too_large)?;
-            first += layout.chunks;
-            layer_len = layer_len.checked_add(len).ok_or_else(too_large)?;
-            // This cannot fail: the vector has room for the most segments that a format may have.
-            let _ = segments.push(layout);
-        }
-        let total = layer_len.checked_mul(layers).filter(|&total| total <= isize::MAX as usize);
-        let total = total.ok_or_else(too_large)?;
-        let format = config.format.clone();
-        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total, disk: None })
+        let parts: heapless::Vec<_, MAX_SEGMENTS> =
+            config.format.as_slice().iter().map(part).collect::<Result<_>>()?;
+        let mut geometry = Self::of_parts(config, &parts)?;
+        let add = |sum: usize, layout: &mut SegmentLayout| {
+            let (before, per_chunk) = (layout.chunks - 1, 1 << layout.shift);
+            // Large chunks begin on a 2 MiB page, so that no hugepage belongs to two registrations.
+            let raw = rows.min(per_chunk) * layout.strides.row;
+            layout.align = if raw >= MIB2 { MIB2 } else { PAGE };
+            let len = before.checked_mul(layout.chunk_len(per_chunk)?)?;
+            sum.checked_add(len)?.checked_add(layout.chunk_len(rows - before * per_chunk)?)
+        };
+        let layer = geometry.segments.iter_mut().try_fold(0, add);
+        let total = layer.and_then(|layer| layer.checked_mul(layers));
+        let total = total.filter(|&total| total <= isize::MAX as usize);
+        geometry.total = total.ok_or_else(|| too_large(config))?;
+        Ok(geometry)
     }
 
     /// Returns the geometry of a pool whose memory is not laid out here: chunks of at least the given
@@ -171,22 +179,21 @@ impl Geometry {
         let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("rows", rows)?;
-        let format = config.format.clone();
         let (mut segments, mut first) = (heapless::Vec::new(), 0usize);
         for &(per_chunk, strides) in parts {
             rows::at_least_one("rows of a part", per_chunk)?;
             let shift = per_chunk.checked_next_power_of_two().map_or(63, usize::ilog2);
             let chunks = rows.div_ceil(1 << shift);
-            let layout = SegmentLayout { shift, strides, first, chunks, ..Default::default() };
             // This cannot fail: the vector has room for the most segments that a format may have.
-            let _ = segments.push(layout);
+            let _ = segments.push(SegmentLayout { shift, strides, first, chunks, align: PAGE });
             // Segments are few, so that a sum that saturates is refused below.
             first = first.saturating_add(chunks);
         }
-        ensure!(first.checked_mul(layers).is_some_and(|chunks| chunks <= isize::MAX as usize / 64),
-            "layers" is layers, but "the pool must fit the address space"; "ask for fewer layers");
-        let (layer_len, total, disk) = (0, 0, None);
-        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total, disk })
+        if first.checked_mul(layers).is_none_or(|chunks| chunks > isize::MAX as usize / 64) {
+            return Err(too_large(config));
+        }
+        let format = config.format.clone();
+        Ok(Self { format, layers, rows, chunk_bytes, segments, total: 0, disk: None })
     }
 
     /// Checks that an engine has the indexers of a pool in a file, because one read brings the rows of all layers of an
@@ -208,12 +215,13 @@ impl Geometry {
         Ok(())
     }
 
-    /// Returns the layer, the segment and the first row of a chunk, by its place in the chunk table.
-    pub(super) fn of_chunk(&self, at: usize) -> (usize, usize, usize) {
+    /// Returns the layer, the segment and the rows of a chunk, by its place in the chunk table.
+    pub(super) fn of_chunk(&self, at: usize) -> (usize, usize, Range<usize>) {
         let (layer, within) = (at / self.chunks_per_layer(), at % self.chunks_per_layer());
         let segment = self.segments.iter().rposition(|layout| layout.first <= within).unwrap_or(0);
         let layout = &self.segments[segment];
-        (layer, segment, (within - layout.first) << layout.shift)
+        let first = (within - layout.first) << layout.shift;
+        (layer, segment, first..first + (self.rows - first).min(1 << layout.shift))
     }
 
     /// Returns the memory of the rows of those chunks that have an address.
@@ -224,11 +232,10 @@ impl Geometry {
     ) -> impl Iterator<Item = Result<Grids>> {
         let at = starts.iter().enumerate();
         at.filter_map(move |(at, start)| Some((at, address(start)?))).map(|(at, start)| {
-            let (layer, segment, first) = self.of_chunk(at);
-            let layout = &self.segments[segment];
-            let rows = (self.rows - first).min(1 << layout.shift);
-            let bytes = self.format.as_slice()[segment].bytes;
-            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, bytes])
+            let (layer, segment, rows) = self.of_chunk(at);
+            let (strides, bytes) =
+                (self.segments[segment].strides, self.format.as_slice()[segment].bytes);
+            Grid::of(Content::Rows { layer, segment }, start, strides, [rows.len(), bytes])
         })
     }
 
@@ -242,44 +249,18 @@ impl Geometry {
 
     /// Returns the offset and the length in bytes of every chunk, in the order of the chunk table.
     pub(super) fn spans(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        (0..self.layers).flat_map(move |layer| {
-            self.segments.iter().flat_map(move |layout| {
-                (0..layout.chunks).map(move |index| {
-                    let at = layer * self.layer_len + layout.offset + index * layout.chunk_len;
-                    let last = index + 1 == layout.chunks;
-                    (at, if last { layout.last_len } else { layout.chunk_len })
-                })
-            })
+        (0..self.chunk_count()).scan(0, |end, at| {
+            let (_, segment, rows) = self.of_chunk(at);
+            let (start, len) = (*end, self.segments[segment].chunk_len(rows.len())?);
+            *end += len;
+            Some((start, len))
         })
     }
 }
 
-impl SegmentLayout {
-    /// Returns the layout and the bytes that it takes in a layer; `None` on overflow.
-    fn new(
-        stride: usize,
-        rows: usize,
-        chunk_bytes: usize,
-        first: usize,
-        offset: usize,
-    ) -> Option<(Self, usize)> {
-        // The caller has checked that a row fits, so the quotient is at least 1. A chunk is not
-        // larger than all rows need.
-        let fit = (chunk_bytes / stride).ilog2();
-        let shift = fit.min(rows.checked_next_power_of_two()?.ilog2());
-        let per_chunk = 1usize << shift;
-        let chunks = rows.div_ceil(per_chunk);
-        let last_rows = rows - (chunks - 1) * per_chunk;
-        let raw = per_chunk.min(rows).checked_mul(stride)?;
-        // Large chunks begin on a 2 MiB page, so that no hugepage belongs to two registrations.
-        let align = if raw >= MIB2 { MIB2 } else { PAGE };
-        let chunk_len = raw.checked_next_multiple_of(align)?;
-        let last_len = last_rows.checked_mul(stride)?.checked_next_multiple_of(align)?;
-        let len = (chunks - 1).checked_mul(chunk_len)?.checked_add(last_len)?;
-        let strides = Strides::rows(stride);
-        let layout = Self { shift, strides, first, chunks, offset, chunk_len, last_len };
-        Some((layout, len))
-    }
+fn too_large(config: &PoolConfig) -> Error {
+    invalid!("pool geometry" is format!("{} layers of {} rows", config.layers, config.rows), but
+        "the pool must fit the address space"; "ask for fewer layers or rows")
 }
 
 /// A store without anything between it and its file.

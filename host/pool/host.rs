@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::ptr;
 use std::sync::Arc;
 
 use super::atomic_copy;
@@ -134,9 +133,9 @@ impl HostPool {
             at: Address(chunk.ptr()),
             device: DeviceStart::Registered(index, 0),
         };
-        let mut starts = reserve::with_capacity(TABLE, chunks.len())?;
-        starts.extend(chunks.iter().enumerate().map(start));
-        let (starts, birth) = (starts.into(), Birth::now());
+        let starts = chunks.iter().enumerate().map(start);
+        let starts = reserve::collected(TABLE, chunks.len(), starts)?.into();
+        let birth = Birth::now();
         let bytes = chunks.iter().map(Chunk::len).sum();
         Ok(Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth })
     }
@@ -184,7 +183,8 @@ impl HostPool {
         self.chunks.iter().copied()
     }
 
-    /// Returns a view of the rows of one layer and segment, for copies of many rows.
+    /// Returns a view of the rows of one layer and segment, which has their addresses. The [module](super) says when one
+    /// may be dereferenced, and only a writer may write there.
     ///
     /// # Errors
     /// If there is no such layer or segment, or the rows are in a file.
@@ -206,21 +206,6 @@ impl HostPool {
         let first = layer * self.geometry.chunks_per_layer() + layout.first;
         let starts = &self.starts[first..first + layout.chunks];
         RowView::new(starts, self.geometry.rows, layout.shift, layout.strides.steps())
-    }
-
-    /// Returns the address of one segment of a row; null if there is no such row, or the rows are in a
-    /// file. The [module](super) says when it may be dereferenced.
-    pub fn row_ptr(&self, layer: usize, segment: usize, row: usize) -> *const u8 {
-        self.view(layer, segment).map_or(ptr::null(), |view| view.ptr(row))
-    }
-
-    /// Returns the same address as [`Self::row_ptr`] for writing; null if this process may only read, or
-    /// the rows are in a file.
-    pub fn row_mut(&self, layer: usize, segment: usize, row: usize) -> *mut u8 {
-        match self.role {
-            Role::Writer => self.row_ptr(layer, segment, row).cast_mut(),
-            Role::Reader => ptr::null_mut(),
-        }
     }
 
     /// Writes a whole row, whose segments are back to back in `bytes`.
@@ -334,15 +319,10 @@ impl fmt::Debug for HostPool {
 }
 
 pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[Chunk]>> {
-    let chunk = |(at, len): (usize, usize)| {
-        // Creation and import both make the mapping at least this long.
-        let inside = at.checked_add(len).is_some_and(|end| end <= mapping.len());
-        inside.then(|| Chunk::new(mapping.ptr().wrapping_add(at), len)).flatten()
-    };
-    let mut chunks = reserve::with_capacity(TABLE, geometry.chunk_count())?;
-    chunks.extend(geometry.spans().map_while(chunk));
-    ensure!(chunks.len() >= geometry.chunk_count(),
+    ensure!(geometry.total <= mapping.len(),
         "pool memory" is format!("{} bytes", mapping.len()), but
         "this geometry needs {}", geometry.total; "export the pool anew with its own descriptor");
-    Ok(chunks.into())
+    let spans = geometry.spans();
+    let chunks = spans.filter_map(|(at, len)| Chunk::new(mapping.ptr().wrapping_add(at), len));
+    Ok(reserve::collected(TABLE, geometry.chunk_count(), chunks)?.into())
 }

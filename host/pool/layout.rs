@@ -97,12 +97,10 @@ impl HostLayout<'_> {
         let segments = config.format.as_slice();
         ensure!(self.strides.len() == segments.len(), "strides" is self.strides.len(), but
             "a row has {} segments", segments.len(); "pass the strides of each segment");
-        if let Some(other) =
-            self.strides.iter().find(|s| s.block_rows != self.strides[0].block_rows)
-        {
-            return Err(invalid!("block rows" is other.block_rows, but
-                "another segment has {}", self.strides[0].block_rows;
-                "give all segments the same rows per block"));
+        let block_rows = self.strides[0].block_rows;
+        for other in self.strides {
+            ensure!(other.block_rows == block_rows, "block rows" is other.block_rows, but
+                "another segment has {block_rows}"; "give all segments the same rows per block");
         }
         for (index, region) in self.regions.iter().enumerate() {
             let (content, memory) = (Content::Region(index), &region.memory);
@@ -130,13 +128,14 @@ impl HostLayout<'_> {
             self.place(part, &geometry, &chunks, &mut starts)?;
         }
         if let Some(at) = starts.iter().position(Option::is_none) {
-            let (layer, segment, row) = geometry.of_chunk(at);
-            return Err(invalid!("layer" is format!("{layer}, segment {segment}, row {row}"), but
-                "no part holds it"; "cover every row of every layer"));
+            let (layer, segment, rows) = geometry.of_chunk(at);
+            return Err(
+                invalid!("layer" is format!("{layer}, segment {segment}, row {}", rows.start), but
+                "no part holds it"; "cover every row of every layer"),
+            );
         }
-        let mut found = reserve::with_capacity(WHAT, starts.len())?;
-        found.extend(starts.into_iter().flatten());
-        let starts: Box<[Start]> = found.into();
+        let starts: Box<[Start]> =
+            reserve::collected(WHAT, starts.len(), starts.into_iter().flatten())?.into();
         overlap::check(geometry.grids(&starts, Start::in_process))?;
         overlap::check(geometry.grids(&starts, Start::on_device))?;
         let lens = self.regions.iter().map(|region| region.memory.len());
@@ -226,8 +225,8 @@ impl HostLayout<'_> {
             Chunk::new(at, (region.memory.end().addr() - at.addr()).next_multiple_of(page))
         };
         let unregistered = self.regions.iter().filter(|region| region.device_address.is_none());
-        let mut all = reserve::with_capacity(WHAT, self.regions.len())?;
-        all.extend(unregistered.filter_map(pages));
+        let count = self.regions.len();
+        let mut all = reserve::collected(WHAT, count, unregistered.filter_map(pages))?;
         all.sort_unstable_by_key(|range: &Chunk| range.ptr().addr());
         all.dedup_by(|range, last| {
             let joined = range.ptr() < last.end();

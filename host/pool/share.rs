@@ -168,7 +168,7 @@ impl HostPool {
     }
 
     /// Makes this process a reader, so that another process may become the writer. Pointers from
-    /// [`Self::row_mut`] may only be read from then on. A reader stays a reader.
+    /// [`Self::view`] may only be read from then on. A reader stays a reader.
     ///
     /// # Errors
     /// If the system refuses to protect the mapping.

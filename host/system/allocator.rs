@@ -105,10 +105,6 @@ impl Allocated {
     pub fn ptr(&self) -> *mut u8 {
         self.at.0
     }
-
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
 }
 
 impl Drop for Allocated {

@@ -1,13 +1,12 @@
-//! Arrays whose length is known when they are made, and zeroed memory, from the system or from the
-//! caller's allocator.
+//! Arrays whose length is known when they are made, in memory of the system or of the caller's allocator.
 
 use std::ops::{Deref, DerefMut};
 use std::slice;
 use std::sync::Arc;
 
 use crate::Result;
+use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator, MemoryKind};
-use crate::system::mapping::Mapping;
 use crate::system::reserve;
 
 /// An integer, or several: any bytes are a value of it, and it has no padding.
@@ -24,15 +23,23 @@ unsafe impl Integer for u64 {}
 
 /// An array of integers.
 #[derive(Debug)]
-pub(crate) enum Array<T> {
-    Own(Vec<T>),
-    /// The memory and the number of elements.
-    Allocated(Allocated, usize),
+pub(crate) struct Array<T> {
+    at: Address<T>,
+    len: usize,
+    /// The memory of the elements, which one of these owns.
+    _memory: (Vec<T>, Option<Allocated>),
 }
 
 impl<T> Default for Array<T> {
     fn default() -> Self {
-        Self::Own(Vec::new())
+        Self::of_system(Vec::new())
+    }
+}
+
+impl<T> Array<T> {
+    fn of_system(mut values: Vec<T>) -> Self {
+        let (at, len) = (Address(values.as_mut_ptr()), values.len());
+        Self { at, len, _memory: (values, None) }
     }
 }
 
@@ -45,7 +52,7 @@ impl<T: Integer> Array<T> {
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let Some(allocator) = allocator else {
-            return reserve::filled(what, len, value).map(Self::Own);
+            return reserve::filled(what, len, value).map(Self::of_system);
         };
         let (kind, bytes) = (MemoryKind::Host, len.saturating_mul(size_of::<T>()));
         let memory = Allocated::new(allocator, kind, what, bytes, Allocated::LINE)?;
@@ -55,7 +62,7 @@ impl<T: Integer> Array<T> {
             // else uses it.
             unsafe { first.add(at).write(value) };
         }
-        Ok(Self::Allocated(memory, len))
+        Ok(Self { at: Address(first), len, _memory: (Vec::new(), Some(memory)) })
     }
 
     /// Returns the bytes of the elements.
@@ -76,69 +83,14 @@ impl<T: Integer> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        match self {
-            Self::Own(values) => values,
-            // SAFETY: `filled` has initialised `len` elements, which this value owns.
-            Self::Allocated(memory, len) => unsafe {
-                slice::from_raw_parts(memory.ptr().cast(), *len)
-            },
-        }
+        // SAFETY: this value owns `len` initialised elements at `at` (`of_system`, `filled`).
+        unsafe { slice::from_raw_parts(self.at.0, self.len) }
     }
 }
 
 impl<T: Integer> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        match self {
-            Self::Own(values) => values,
-            // SAFETY: as for `deref`; `&mut self` makes the access exclusive.
-            Self::Allocated(memory, len) => unsafe {
-                slice::from_raw_parts_mut(memory.ptr().cast(), *len)
-            },
-        }
-    }
-}
-
-/// Zeroed memory of this process: a mapping, or memory of the caller's allocator.
-#[derive(Debug)]
-pub(crate) enum ProcessMemory {
-    Mapped(Mapping),
-    Allocated(Allocated),
-}
-
-impl ProcessMemory {
-    /// Returns `bytes` bytes of zero, which begin at a multiple of `align`, at most a page.
-    pub fn zeroed(
-        what: &'static str,
-        bytes: usize,
-        align: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<Self> {
-        let Some(allocator) = allocator else {
-            return Mapping::anonymous(what, bytes).map(Self::Mapped);
-        };
-        Allocated::zeroed(allocator, what, bytes, align).map(Self::Allocated)
-    }
-
-    pub fn ptr(&self) -> *mut u8 {
-        match self {
-            Self::Mapped(mapping) => mapping.ptr(),
-            Self::Allocated(memory) => memory.ptr(),
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Mapped(mapping) => mapping.len(),
-            Self::Allocated(memory) => memory.len(),
-        }
-    }
-
-    /// Returns the bytes that transparent hugepages map at the moment; 0 for memory of an allocator,
-    /// which is not asked.
-    pub fn huge_bytes(&self) -> usize {
-        match self {
-            Self::Mapped(mapping) => mapping.huge_bytes(),
-            Self::Allocated(_) => 0,
-        }
+        // SAFETY: as for `deref`; `&mut self` makes the access exclusive.
+        unsafe { slice::from_raw_parts_mut(self.at.0, self.len) }
     }
 }

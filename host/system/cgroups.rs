@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use crate::system::files::{field, number, read_number, read_parts};
+use crate::system::files::{field, number, read_parts};
 
-/// The folder of a group, in parts, and whether it is one of version 2.
-type Group<'a> = (&'a [&'a str; 5], bool);
+/// Returns the text of a file of a group.
+type Read<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Returns the bytes that the tightest limit of this process's control groups leaves; `None` if
 /// there is none. `root` is the folder that stands for the root of the file system, or empty.
 pub fn memory(root: &str) -> Option<usize> {
-    least(root, "memory", |group| {
-        let (limit, used, cache) = if group.1 {
+    least(root, "memory", |unified, read| {
+        let (limit, used, cache) = if unified {
             ("memory.max", "memory.current", ["inactive_file", "active_file"])
         } else {
             let cache = ["total_inactive_file", "total_active_file"];
             ("memory.limit_in_bytes", "memory.usage_in_bytes", cache)
         };
-        let (limit, used) = (read_number(&file(group, limit))?, read_number(&file(group, used))?);
-        let stat = read_parts(&file(group, "memory.stat")).unwrap_or_default();
+        let (limit, used) = (number(&read(limit)?)?, number(&read(used)?)?);
+        let stat = read("memory.stat").unwrap_or_default();
         // The kernel drops the file cache, also the active one, before it refuses memory.
         let cache = cache.iter().filter_map(|name| field(&stat, name));
         let cache = cache.fold(0, usize::saturating_add);
@@ -30,26 +30,25 @@ pub fn memory(root: &str) -> Option<usize> {
 /// Returns the whole CPUs, at least 1, that the quotas of this process's control groups pay for; `None`
 /// if there is none.
 pub fn cpus(root: &str) -> Option<usize> {
-    least(root, "cpu", |group| {
-        let (quota, period) = if group.1 {
-            let text = read_parts(&file(group, "cpu.max")).ok()?;
+    least(root, "cpu", |unified, read| {
+        let (quota, period) = if unified {
+            let text = read("cpu.max")?;
             let (quota, period) = text.split_once(' ')?;
             (number(quota)?, number(period)?)
         } else {
-            let read = |name| read_number(&file(group, name));
-            (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?)
+            (number(&read("cpu.cfs_quota_us")?)?, number(&read("cpu.cfs_period_us")?)?)
         };
         quota.checked_div(period).map(|cpus| cpus.max(1))
     })
 }
 
-/// Returns the path of a file of a group, in parts.
-fn file<'a>((&[root, mount, slash, own, end], _): Group<'a>, name: &'a str) -> [&'a str; 6] {
-    [root, mount, slash, own, end, name]
-}
-
-/// Returns the least that the groups of this process have of what a controller limits.
-fn least(root: &str, controller: &str, left: impl Fn(Group<'_>) -> Option<usize>) -> Option<usize> {
+/// Returns the least that the groups of this process have of what a controller limits. `left` is told whether a group
+/// is one of version 2.
+fn least(
+    root: &str,
+    controller: &str,
+    left: impl Fn(bool, &Read<'_>) -> Option<usize>,
+) -> Option<usize> {
     let groups = read_parts(&[root, "/proc/self/cgroup"]).ok()?;
     let mounts = read_parts(&[root, "/proc/self/mountinfo"]).ok()?;
     let has = |list: &str| list.split(',').any(|name| name == controller);
@@ -62,7 +61,10 @@ fn least(root: &str, controller: &str, left: impl Fn(Group<'_>) -> Option<usize>
         // The limits of all parents bind, too. In a container the path may be one of the host, of
         // which the mount shows the end or nothing, so its own folder counts in any case.
         let parents = Path::new(own.trim_start_matches('/')).ancestors();
-        let of_part = |part: &Path| left((&[root, mount, "/", part.to_str()?, "/"], unified));
+        let of_part = |part: &Path| {
+            let part = part.to_str()?;
+            left(unified, &|name| read_parts(&[root, mount, "/", part, "/", name]).ok())
+        };
         parents.filter_map(of_part).min()
     };
     groups.lines().filter_map(of_line).min()

@@ -13,10 +13,6 @@ pub fn number(text: &str) -> Option<usize> {
     text.trim().parse().ok()
 }
 
-pub fn read_number(path: &[&str]) -> Option<usize> {
-    number(&read_parts(path).ok()?)
-}
-
 /// Returns a limit of this process by its name in `/proc/self/limits`; `None` if there is none, or the system does
 /// not tell. The system call would not tell either where it is refused.
 pub fn process_limit(name: &str) -> Option<usize> {

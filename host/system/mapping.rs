@@ -1,4 +1,4 @@
-//! Owned ranges of virtual memory.
+//! Owned ranges of virtual memory, mapped or from the caller's allocator.
 //!
 //! A mapping is populated before its address is returned. So a lack of memory is an error here, not
 //! SIGBUS at a later access, and no step has a page fault of a first access.
@@ -7,33 +7,52 @@ use std::ffi::c_void;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
-use std::ptr;
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, ptr, thread};
 
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use crate::system::address::Address;
+use crate::system::allocator::{Allocated, Allocator};
 use crate::system::cpus::allowed_cpu_count;
 use crate::{Error, Result};
 
 /// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
 /// pages.
 pub(crate) const MIB2: usize = 2 << 20;
-/// The least bytes per thread that populates; below, starting the thread costs more than it saves.
+/// The bytes that a thread populates at a time, whole hugepages, so that no two threads share one; for fewer, starting
+/// another thread costs more than it saves.
 const POPULATE_PIECE: usize = 256 << 20;
 /// The most threads that populate a mapping.
 const MAX_POPULATE_THREADS: usize = 16;
 
-/// A range that is unmapped on drop. Its bytes are accessed only in [`Self::populate`], before the owner
+/// A range that is unmapped on drop, or given back to the caller's allocator. Its bytes are accessed only in [`Self::populate`], before the owner
 /// returns pointers.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     at: Address<u8>,
     len: usize,
+    /// The memory, if it is not mapped.
+    allocated: Option<Allocated>,
 }
 
 impl Mapping {
+    /// Returns `bytes` bytes of zero, which begin at a multiple of `align`, at most a page: a mapping, or memory of
+    /// the caller's allocator.
+    pub(crate) fn zeroed(
+        what: &'static str,
+        bytes: usize,
+        align: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
+        let Some(allocator) = allocator else { return Self::anonymous(what, bytes) };
+        let allocated = Allocated::zeroed(allocator, what, bytes, align)?;
+        let at = Address(allocated.ptr());
+        Ok(Self { at, len: bytes, allocated: Some(allocated) })
+    }
+
     /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
     /// grants them.
     pub(crate) fn anonymous(what: &'static str, len: usize) -> Result<Self> {
@@ -70,7 +89,7 @@ impl Mapping {
         what: &'static str,
     ) -> Result<Self> {
         match ptr.map_err(io::Error::from) {
-            Ok(ptr) => Ok(Self { at: Address(ptr.cast()), len }),
+            Ok(ptr) => Ok(Self { at: Address(ptr.cast()), len, allocated: None }),
             Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
             Err(error) => {
                 let what = format!("{what} of {len} bytes");
@@ -104,30 +123,25 @@ impl Mapping {
     /// Populates every page. With `write` it also allocates pages that the file does not have.
     /// Contents do not change.
     pub(crate) fn populate(&self, what: &'static str, write: bool) -> Result<()> {
-        if self.len < 2 * POPULATE_PIECE {
-            return self.populate_piece(0, self.len, write).map_err(|e| self.refused(what, e));
+        let next = AtomicUsize::new(0);
+        let claim = || next.fetch_add(POPULATE_PIECE, Ordering::Relaxed);
+        let work = || {
+            let mut starts = iter::repeat_with(claim).take_while(|&at| at < self.len);
+            starts.try_for_each(|at| {
+                self.populate_piece(at, POPULATE_PIECE.min(self.len - at), write)
+            })
+        };
+        let threads = (self.len / POPULATE_PIECE).min(MAX_POPULATE_THREADS);
+        if threads < 2 {
+            return work().map_err(|error| self.refused(what, error));
         }
-        let most = allowed_cpu_count().min(MAX_POPULATE_THREADS);
-        let threads = (self.len / POPULATE_PIECE).clamp(1, most);
-        // Every thread populates whole hugepages, so that no two threads share one.
-        let piece = self.len.div_ceil(threads).next_multiple_of(MIB2);
-        let starts = (0..self.len).step_by(piece);
-        let mut work = starts.map(|at| (at, piece.min(self.len - at)));
         let done = thread::scope(|scope| {
-            // This thread populates the first piece, and each piece for which no thread can be
-            // started.
-            let first = work.next();
-            let mut running = heapless::Vec::<_, MAX_POPULATE_THREADS>::new();
-            for (at, len) in work {
-                let piece = move || self.populate_piece(at, len, write);
-                match thread::Builder::new().spawn_scoped(scope, piece) {
-                    // This cannot fail: there are at most as many pieces as threads.
-                    Ok(thread) => drop(running.push(thread)),
-                    Err(_) => self.populate_piece(at, len, write)?,
-                }
-            }
-            first.map_or(Ok(()), |(at, len)| self.populate_piece(at, len, write))?;
-            running.into_iter().try_for_each(|thread| {
+            // The others populate the pieces of a thread that cannot be started.
+            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let more = 1..threads.min(allowed_cpu_count());
+            let more: heapless::Vec<_, MAX_POPULATE_THREADS> = more.filter_map(start).collect();
+            work()?;
+            more.into_iter().try_for_each(|thread| {
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
             })
         });
@@ -199,6 +213,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.allocated.is_some() {
+            return;
+        }
         // SAFETY: this value owns the range, and owners of a `Mapping` do not let its addresses be
         // used after it is dropped.
         let _ = unsafe { mm::munmap(self.ptr().cast(), self.len) };

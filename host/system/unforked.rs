@@ -11,14 +11,14 @@ use rustix::mm::{self, Advice};
 
 use crate::Result;
 use crate::system::allocator::Allocator;
-use crate::system::array::ProcessMemory;
 use crate::system::fork::Birth;
+use crate::system::mapping::Mapping;
 
 /// Zeroed memory that belongs to one process, for the kernel to write to.
 #[derive(Debug)]
 pub(crate) struct Unforked {
     /// A child must not give back what it has in this place.
-    memory: ManuallyDrop<ProcessMemory>,
+    memory: ManuallyDrop<Mapping>,
     birth: Birth,
 }
 
@@ -29,7 +29,7 @@ impl Unforked {
         bytes: usize,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
-        let memory = ProcessMemory::zeroed(what, bytes, rustix::param::page_size(), allocator)?;
+        let memory = Mapping::zeroed(what, bytes, rustix::param::page_size(), allocator)?;
         let memory = Self { memory: ManuallyDrop::new(memory), birth: Birth::now() };
         memory.advise(Advice::LinuxDontFork);
         Ok(memory)
@@ -43,9 +43,9 @@ impl Unforked {
 }
 
 impl Deref for Unforked {
-    type Target = ProcessMemory;
+    type Target = Mapping;
 
-    fn deref(&self) -> &ProcessMemory {
+    fn deref(&self) -> &Mapping {
         &self.memory
     }
 }

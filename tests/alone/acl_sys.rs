@@ -9,18 +9,12 @@ use avsg_testkit::alone;
 const HEADER: &str = "host/ascend/acl/acl.h";
 const BINDINGS: &str = "host/ascend/acl/sys.rs";
 
-/// Opening comment of the generated file: the facts that its unsafe code rests on.
+/// Opening comment of the generated file.
 const NOTE: &str = "\
 // Generated from acl.h by `BLESS=1 cargo test --test alone acl_sys`; do not edit.
 //
-// SAFETY. What is unsafe here rests on these facts:
-// - A function type is a promise about a library that no compiler checks. Names, arguments and their order
-//   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
-//   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
-//   followed here. Sizes of structs are compared with a C compiler's in result.rs.
-// - `result::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
-//   and a library that lacks a required one is refused as a whole.
-// - What a call is given is in the SAFETY comment at the call.";
+// C enumerations are the 32-bit integers that they are on x86-64 and aarch64. Handles are pointers that are never
+// followed here. Sizes of structs are compared with a C compiler's in result.rs.";
 
 /// Returns the bindings, formatted by rustfmt, or `None` if libclang is missing.
 fn generate() -> Option<String> {

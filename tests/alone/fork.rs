@@ -102,7 +102,7 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
             && forked(engine.pool().write_row(0, 3, &[7; 16]))
             && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
             && forked(engine.pool().export())
-            && engine.pool().row_mut(0, 0, 3).is_null()
+            && forked(engine.pool().view(0, 0))
             && forked(workers.launch(u64::MAX, None, None));
         // The threads of the dropped workers do not exist here.
         drop((engine, plan, workers));

@@ -113,7 +113,7 @@ fn resolve_required(name: &CStr) -> *mut c_void {
 #[test]
 fn an_engine_calls_each_required_function_and_needs_no_other() {
     let session = Session::new(seeded(8));
-    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
+    // SAFETY: the simulator's functions have the signatures of the list, which both crates share.
     let source = unsafe { Source::process("the smallest runtime", resolve_required) };
     let acl = Acl::open(&source).unwrap();
     assert!(acl.lacks(Need::Optional).eq(names(Need::Optional)));

@@ -99,7 +99,7 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     let memory = vec![BEFORE; LAYERS * 2 * ROOM].leak();
     let caller = shape.caller(memory.as_mut_ptr(), shape.table.clone().unwrap().leak().as_ptr());
     let mut engine = Engine::new(config(Some(caller), None), pool()).unwrap();
-    assert_eq!((engine.buffer().bytes(), engine.buffer().huge_bytes()), (0, 0));
+    assert_eq!(engine.buffer().bytes(), 0);
     let of_pool = PoolConfig::new(LAYERS, ROWS, engine.pool().format().clone());
     assert_eq!(Engine::bytes_needed(engine.config(), &of_pool).unwrap().0, 0);
     let mut plan = engine.new_plan(4, 3).unwrap();
@@ -109,7 +109,7 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     expect_refusal(engine.fork(0, 1, 1, 9), &parts);
     assert!(engine.read_table(0, 1).unwrap() == before);
     assert!(memory.iter().all(|&byte| byte == BEFORE));
-    assert!(engine.buffer().slot_ptr(1, 0, 0, 70).is_null());
+    assert!(engine.buffer().view(1, 0, 0).unwrap().ptr(70).is_null());
     assert!(engine.buffer().slot_bytes(1, 0, 70, &mut [0; 69]).is_err());
     assert_eq!(engine.buffer().index(1, 70), None);
     assert_eq!(engine.buffer().index(0, 17), Some(10 * 16 + 1));

@@ -78,7 +78,7 @@ fn an_older_runtime_loads_files_that_are_then_deleted() {
         return;
     }
     let session = Session::new(seeded(7));
-    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
+    // SAFETY: the simulator's functions have the signatures of the list, which both crates share.
     let source = unsafe { Source::process("an older simulator", resolve_older_runtime) };
     let context = Context::for_device(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
     let mut workload = RandomWorkload::new(&context, (3, true), None, 17).unwrap();

@@ -167,7 +167,7 @@ fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
         plan_in_a_stream(engine, &mut queued, &owned, &[0], context, |_| ());
         let stats = engine.stats();
         assert_eq!((stats.queued, before.queued), (2, 0));
-        let counted = |stats: &Stats| (stats.plans, stats.transfers, stats.misses, stats.plan_time);
+        let counted = |stats: &Stats| (stats.plans, stats.transfers, stats.misses, stats.plan_ns);
         assert_eq!(counted(&stats), counted(&before));
         expect_refusal(engine.discard(&mut queued), &["planned in a stream"]);
         // The queued plan hits what this one missed.

@@ -147,7 +147,6 @@ fn a_queue_of_writes_has_a_bound_in_bytes_which_memory_counts() {
 fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();
     let mut pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
-    assert!(pool.row_ptr(0, 0, 0).is_null() && pool.row_mut(0, 0, 0).is_null());
     expect_error(pool.view(0, 0), &["no address in memory"]);
     expect_error(pool.export(), &["in a file"]);
     assert_eq!(pool.chunks().len(), 0);

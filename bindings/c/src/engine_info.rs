@@ -2,7 +2,6 @@
 
 use std::ffi::c_char;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::c_text::c_chars;
 use crate::engine::avsg_engine;
@@ -63,11 +62,12 @@ pub struct avsg_engine_info {
 
 fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
+    let cpu = engine.cpu();
     avsg_engine_info {
         size: 0,
         device: c_chars(&engine.device()),
-        machine: c_chars(&engine.machine().unwrap_or("none")),
-        copier: engine.copier().map_or_else(|| c_chars(&"none"), |copier| c_chars(&copier)),
+        machine: c_chars(&cpu.map_or("none", |cpu| cpu.machine)),
+        copier: cpu.map_or_else(|| c_chars(&"none"), |cpu| c_chars(&cpu.copier)),
         k: params.k,
         tokens: params.tokens,
         slots: params.slots,
@@ -84,7 +84,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         states,
         layers: engine.pool().layers(),
         buffer_bytes: engine.buffer().bytes(),
-        threads: engine.threads().unwrap_or(0) as u32,
+        threads: cpu.map_or(0, |cpu| cpu.threads) as u32,
         under_way: engine.config().transfers() as u32,
         indexers: indexers.count(),
     }
@@ -164,7 +164,6 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
 ) -> avsg_status {
     let count = |(_, _, reader): &(_, _, StatsReader)| {
         let all = reader.stats();
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(avsg_engine_stats {
             size: 0,
             plans: all.plans,
@@ -176,11 +175,11 @@ pub unsafe extern "C" fn avsg_engine_get_stats(
             evictions: all.evictions,
             transferred_bytes: all.transferred_bytes,
             appended_bytes: all.appended_bytes,
-            plan_ns: nanoseconds(all.plan_time),
-            transfer_ns: nanoseconds(all.transfer_time),
-            step_ns: nanoseconds(all.step_time),
-            append_ns: nanoseconds(all.append_time),
-            read_wait_ns: nanoseconds(all.read_wait),
+            plan_ns: all.plan_ns,
+            transfer_ns: all.transfer_ns,
+            step_ns: all.step_ns,
+            append_ns: all.append_ns,
+            read_wait_ns: all.read_wait_ns,
         })
     };
     contract!(give_struct(stats, || handle::fixed::<Engine, _>(engine, count)))

@@ -49,8 +49,8 @@ impl Pool {
         open: impl FnOnce() -> avsg::Result<Arc<Context>>,
     ) -> avsg::Result<RegisteredPool> {
         let mut all = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(WeakRegisteredPool::is_alive);
-        let mut known = all.iter().filter_map(|known| known.upgrade(&self.host));
+        all.retain(|known| known.upgrade().is_some());
+        let mut known = all.iter().filter_map(WeakRegisteredPool::upgrade);
         if let Some(known) = known.find(|known| same_device(known.context())) {
             return Ok(known);
         }

@@ -87,20 +87,6 @@ impl Context {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).push(error);
     }
 
-    /// Runs a release in this context, twice if the first attempt fails, and stores its errors.
-    pub(super) fn release(&self, release: impl Fn(&Acl) -> Result<()>) {
-        let attempt = || {
-            let _current = self.bind()?;
-            release(&self.acl)
-        };
-        if let Err(error) = attempt() {
-            self.record(error);
-            if let Err(error) = attempt() {
-                self.record(error);
-            }
-        }
-    }
-
     /// Returns the device's number of vector cores.
     pub fn vector_cores(&self) -> Result<usize> {
         let (device, kind) = (self.device.unsigned_abs(), sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM);

@@ -24,11 +24,13 @@ impl Binary {
     /// Loads a kernel binary from a file.
     ///
     /// # Errors
-    /// If the path is not absolute, or the runtime refuses the file.
+    /// If the runtime refuses the file.
     pub fn load(context: &Arc<Context>, path: &Path) -> Result<Arc<Self>> {
-        ensure!(path.is_absolute(), "kernel file" is path.display(), but
-            "the runtime takes absolute paths"; "pass an absolute path");
-        let text = path.to_str().and_then(|path| CString::new(path).ok());
+        let refused =
+            |error| Error::os("getcwd", path.to_string_lossy(), error, "pass an absolute path");
+        // The runtime takes absolute paths only.
+        let whole = std::path::absolute(path).map_err(refused)?;
+        let text = whole.to_str().and_then(|path| CString::new(path).ok());
         let text = text.ok_or_else(|| {
             invalid!("kernel file" is path.display(), but "its name must be text without NUL";
                 "pass an absolute path")
@@ -49,7 +51,7 @@ impl Binary {
     pub fn from_data(context: &Arc<Context>, code: &[u8]) -> Result<Arc<Self>> {
         if context.acl().functions.aclrtBinaryLoadFromData.is_none() {
             let file = PrivateFile::new(code)?;
-            return Self::load(context, &file.file);
+            return Self::load(context, &file.0);
         }
         let _current = context.bind()?;
         // Data has no file beside it that tells the kind of cores, so the magic option does.
@@ -177,13 +179,10 @@ impl Args {
     }
 }
 
-/// A file that no other user can write, in a new folder below the system's temporary folder. Both are
+/// A file that no other user can write, alone in a new folder below the system's temporary folder. Both are
 /// removed on drop.
 #[derive(Debug)]
-struct PrivateFile {
-    folder: PathBuf,
-    file: PathBuf,
-}
+struct PrivateFile(PathBuf);
 
 impl PrivateFile {
     fn new(bytes: &[u8]) -> Result<Self> {
@@ -192,9 +191,8 @@ impl PrivateFile {
             let what = format!("a kernel of {} bytes in {}", bytes.len(), parent.display());
             Error::os("write", what, error, "set TMPDIR to a folder that can be written")
         };
-        let folder = std::path::absolute(&parent).and_then(|at| folder_in(&at)).map_err(refused)?;
-        let made = Self { file: folder.join("kernel.o"), folder };
-        fs::write(&made.file, bytes).map_err(refused)?;
+        let made = Self(folder_in(&parent).map_err(refused)?.join("kernel.o"));
+        fs::write(&made.0, bytes).map_err(refused)?;
         Ok(made)
     }
 }
@@ -202,7 +200,7 @@ impl PrivateFile {
 impl Drop for PrivateFile {
     fn drop(&mut self) {
         // An error is ignored: it leaves only a small file behind.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = self.0.parent().map(fs::remove_dir_all);
     }
 }
 

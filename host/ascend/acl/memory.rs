@@ -4,7 +4,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::{Context, Current, sys};
+use super::owned::{Owned, Release};
+use super::{Acl, Context, Current, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator, MemoryKind};
@@ -27,10 +28,12 @@ impl<'a> From<&'a Arc<Context>> for MemorySource<'a> {
 #[derive(Debug)]
 struct Allocation {
     context: Arc<Context>,
-    kind: MemoryKind,
+    what: &'static str,
     at: Address<c_void>,
     bytes: usize,
-    /// The memory, if it is not the runtime's.
+    /// The memory, if it is the runtime's.
+    _owned: Option<Owned>,
+    /// The memory, if it is that of the caller's allocator.
     allocated: Option<Allocated>,
 }
 
@@ -38,58 +41,55 @@ impl Allocation {
     /// Allocates `bytes` bytes, at least one, which are not zeroed. The kind is `Device` or `Pinned`.
     fn new<'a>(
         source: impl Into<MemorySource<'a>>,
-        kind: MemoryKind,
+        (kind, what): (MemoryKind, &'static str),
         bytes: usize,
     ) -> Result<Self> {
         let MemorySource { context, allocator } = source.into();
         let _current = context.bind()?;
         // The runtime refuses allocations of 0 bytes.
         let (acl, bytes) = (context.acl(), bytes.max(1));
-        let allocate = |from| Allocated::new(from, kind, what(kind), bytes, Allocated::LINE);
-        let allocated = allocator.map(allocate).transpose()?;
         let (mut at, policy) = (core::ptr::null_mut(), sys::ACL_MEM_MALLOC_HUGE_FIRST);
-        match (&allocated, kind) {
-            (Some(memory), _) => at = memory.ptr().cast(),
-            // SAFETY: the function writes an address to `at`.
-            (None, MemoryKind::Device) => unsafe { acl.aclrtMalloc(&mut at, bytes, policy)? },
-            // SAFETY: the function writes an address to `at`.
-            (None, _) => unsafe { acl.aclrtMallocHost(&mut at, bytes)? },
-        }
-        Ok(Self { context: Arc::clone(context), kind, at: Address(at), bytes, allocated })
+        let (owned, allocated) = if let Some(from) = allocator {
+            let memory = Allocated::new(from, kind, what, bytes, Allocated::LINE)?;
+            at = memory.ptr().cast();
+            (None, Some(memory))
+        } else {
+            let on_device = kind == MemoryKind::Device;
+            let release: Release = if on_device { Acl::aclrtFree } else { Acl::aclrtFreeHost };
+            // SAFETY: both functions write an address to `at`. `Owned` releases the memory there; who queued work
+            // on it has waited for the work (`DeviceMemory::upload` and `download`, `Args::launch`,
+            // `Engine::enqueue_plan`).
+            let owned = unsafe {
+                match on_device {
+                    true => acl.aclrtMalloc(&mut at, bytes, policy)?,
+                    false => acl.aclrtMallocHost(&mut at, bytes)?,
+                }
+                Owned::new(context, at, release)
+            };
+            (Some(owned), None)
+        };
+        let (context, at) = (Arc::clone(context), Address(at));
+        Ok(Self { context, what, at, bytes, _owned: owned, allocated })
     }
 
     /// Returns the address of the range of `bytes` bytes that begins at byte `from`, if it is in bounds.
     fn part(&self, from: usize, bytes: usize) -> Result<*mut c_void> {
         ensure!(from.checked_add(bytes).is_some_and(|end| end <= self.bytes),
-            (what(self.kind)) is format!("{bytes} bytes at {from}"), but "it has {}", self.bytes;
+            (self.what) is format!("{bytes} bytes at {from}"), but "it has {}", self.bytes;
             "pass a range inside it");
         Ok(self.at.0.wrapping_byte_add(from))
     }
 }
 
-fn what(kind: MemoryKind) -> &'static str {
-    if kind == MemoryKind::Device { "device memory" } else { "pinned memory" }
-}
-
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if self.allocated.is_some() {
-            // The caller's allocator is called in the context that the memory was allocated in.
-            let current = self.context.bind();
-            self.allocated = None;
-            if let Err(error) = current {
-                self.context.record(error);
-            }
-            return;
+        let Some(allocated) = self.allocated.take() else { return };
+        // The caller's allocator is called in the context that the memory was allocated in.
+        let current = self.context.bind();
+        drop(allocated);
+        if let Err(error) = current {
+            self.context.record(error);
         }
-        self.context.release(|acl| match self.kind {
-            // SAFETY: `aclrtMalloc` returned the memory. Who queued work on it has waited for the work
-            // (`DeviceMemory::upload` and `download`, `Args::launch`, `Engine::enqueue_plan`).
-            MemoryKind::Device => unsafe { acl.aclrtFree(self.at.0) },
-            // SAFETY: `aclrtMallocHost` returned the memory. Who queued copies has waited for them
-            // (`DeviceMemory::upload` and `download`).
-            _ => unsafe { acl.aclrtFreeHost(self.at.0) },
-        });
     }
 }
 
@@ -100,7 +100,7 @@ pub struct DeviceMemory(Allocation);
 impl DeviceMemory {
     /// Allocates `bytes` bytes, which are not zeroed.
     pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
-        Allocation::new(source, MemoryKind::Device, bytes).map(Self)
+        Allocation::new(source, (MemoryKind::Device, "device memory"), bytes).map(Self)
     }
 
     /// Allocates `bytes` bytes of zero.
@@ -149,9 +149,6 @@ impl DeviceMemory {
     /// If the range is out of bounds.
     pub unsafe fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
         let at = self.0.part(from, into.len())?;
-        if into.is_empty() {
-            return Ok(());
-        }
         // SAFETY: `part` checked the range, which nothing writes meanwhile (`# Safety`).
         unsafe { self.0.context.bind()?.read(at, into) }
     }
@@ -165,9 +162,6 @@ impl DeviceMemory {
     /// If the range is out of bounds.
     pub unsafe fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
         let at = self.0.part(from, bytes.len())?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
         let (source, kind) = (bytes.as_ptr().cast(), sys::ACL_MEMCPY_HOST_TO_DEVICE);
         // SAFETY: `part` checked the range, which nothing uses meanwhile (`# Safety`), and `bytes` is
         // host memory of the same length.
@@ -261,6 +255,9 @@ impl Current<'_> {
         bytes: usize,
         kind: i32,
     ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
         // SAFETY: the ranges are valid, apart and at rest (`# Safety`).
         unsafe { self.context.acl().aclrtMemcpy(to, bytes, from, bytes, kind) }
     }
@@ -273,40 +270,29 @@ pub struct PinnedMemory(Allocation);
 impl PinnedMemory {
     /// Allocates `bytes` bytes.
     pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
-        let memory = Allocation::new(source, MemoryKind::Pinned, bytes)?;
+        let memory = Allocation::new(source, (MemoryKind::Pinned, "pinned memory"), bytes)?;
         // SAFETY: the runtime or the allocator returned that many bytes of host memory, which no
         // other code uses.
         unsafe { memory.at.0.write_bytes(0, memory.bytes) };
         Ok(Self(memory))
     }
 
-    /// Returns the words.
-    ///
-    /// # Safety
-    /// No copy into the memory is in progress while the result is in use.
-    pub unsafe fn words(&self) -> &[i32] {
-        // SAFETY: this value owns the memory, which is 64-byte aligned and initialised; all bit
-        // patterns are valid words. No copy writes them (`# Safety`), and other code only by `&mut self`.
-        unsafe { core::slice::from_raw_parts(self.0.at.0.cast(), self.0.bytes / 4) }
-    }
-
-    /// Returns the bytes to write.
+    /// Returns the bytes.
     ///
     /// # Safety
     /// No copy from or into the memory is in progress while the result is in use.
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `words`. The access is exclusive: other code has no reference, and no copy is in
-        // progress (`# Safety`).
+        // SAFETY: this value owns the memory, which is initialised. The access is exclusive: other code has no
+        // reference, and no copy is in progress (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes) }
     }
 
-    /// Returns the words to write.
+    /// Returns the words.
     ///
     /// # Safety
     /// As for [`Self::bytes_mut`].
     pub unsafe fn words_mut(&mut self) -> &mut [i32] {
-        // SAFETY: as for `words`. The access is exclusive: other code has no reference, and no copy is in
-        // progress (`# Safety`).
+        // SAFETY: as for `bytes_mut`. The memory is 64-byte aligned, and all bit patterns are valid words.
         unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes / 4) }
     }
 }

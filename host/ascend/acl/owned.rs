@@ -12,11 +12,11 @@ use crate::system::address::Address;
 pub struct Owned {
     pub(super) context: Arc<Context>,
     at: Address<c_void>,
-    release: Release,
+    releases: [Release; 2],
 }
 
-/// The call that releases a handle.
-type Release = unsafe fn(&Acl, *mut c_void) -> Result<()>;
+/// A call that releases a handle.
+pub(super) type Release = unsafe fn(&Acl, *mut c_void) -> Result<()>;
 
 impl Owned {
     /// Owns what the runtime gave, a handle or an address.
@@ -25,7 +25,21 @@ impl Owned {
     /// Nothing else releases `at`. When the value is dropped, `release` may be called with it in the
     /// context, and once more if the call fails.
     pub unsafe fn new(context: &Arc<Context>, at: *mut c_void, release: Release) -> Self {
-        Self { context: Arc::clone(context), at: Address(at), release }
+        // SAFETY: the caller allows both calls (`# Safety`).
+        unsafe { Self::with_releases(context, at, [release; 2]) }
+    }
+
+    /// Is [`Self::new`] with another call if the first one fails.
+    ///
+    /// # Safety
+    /// Nothing else releases `at`. When the value is dropped, the first call may be made with it in the context,
+    /// and the second one if the first one fails.
+    pub(super) unsafe fn with_releases(
+        context: &Arc<Context>,
+        at: *mut c_void,
+        releases: [Release; 2],
+    ) -> Self {
+        Self { context: Arc::clone(context), at: Address(at), releases }
     }
 
     /// Returns the handle or the address.
@@ -36,7 +50,13 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: whoever made this value allows the call (`new`).
-        self.context.release(|acl| unsafe { (self.release)(acl, self.at.0) });
+        for release in self.releases {
+            let released = self.context.bind().and_then(|_current| {
+                // SAFETY: whoever made this value allows the call (`with_releases`).
+                unsafe { release(self.context.acl(), self.at.0) }
+            });
+            let Err(error) = released else { return };
+            self.context.record(error);
+        }
     }
 }

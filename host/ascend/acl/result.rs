@@ -1,19 +1,20 @@
-//! The runtime's functions: for each its name, whether every engine needs it, where the vendor's
-//! documentation has it, and its checked form, which turns a code into a result.
+//! The runtime's functions as this library calls them: the table of their addresses, and for each its checked form,
+//! which turns a code into a result.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::Acl;
+use super::functions::for_each_function;
 use super::sys::*;
 use crate::{Error, Result, invalid};
 
-// These are the sizes that a C compiler gives the structs of the public headers on 64-bit machines.
-const _: () = assert!(
-    size_of::<aclrtLaunchKernelAttr>() == 20
-        && size_of::<aclrtLaunchKernelCfg>() == 16
-        && size_of::<aclrtBinaryLoadOption>() == 20
-        && size_of::<aclrtBinaryLoadOptions>() == 16
-);
+/// The ACL runtime: its functions and the library that contains them.
+pub struct Acl {
+    pub(super) functions: Functions,
+    pub(super) name: String,
+    /// Keeps the functions' code mapped. The library is never closed, because the runtime starts
+    /// threads that run until the process ends.
+    pub(super) library: Option<std::mem::ManuallyDrop<libloading::Library>>,
+}
 
 /// Whether every engine needs a function of the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +26,31 @@ pub enum Need {
     Optional,
 }
 
-/// Defines what depends on the list of functions. Its sections are those of the vendor's list, which
-/// links the page of each function. A function without a list of arguments returns a text, and
-/// has no checked form.
+/// The type of a function by its list of arguments: it returns a code, and a text without a list.
+macro_rules! function {
+    (($($type:ty),*)) => { unsafe extern "C" fn($($type),*) -> c_int };
+    () => { unsafe extern "C" fn() -> *const c_char };
+}
+
+/// Defines what depends on the list of functions. A function that returns a text has no checked form.
 macro_rules! functions {
     ($page:literal $($section:literal {
         $($need:ident $name:ident $(($($arg:ident: $type:ty),*))?;)*
-    })*) => {
+    })* beside $beside:tt) => {
+        /// The functions, each as a member with its own name; absent ones are `None`.
+        #[expect(non_snake_case, reason = "the runtime's own names")]
+        pub(super) struct Functions {
+            $($(pub $name: Option<function!($(($($type),*))?)>,)*)*
+        }
+
         /// The names of the runtime's functions that this library calls.
         pub const FUNCTIONS: &[(&str, Need)] =
             &[$($((stringify!($name), Need::$need),)*)*];
 
-        /// Looks up every function by name; absent ones are `None`.
+        /// Looks up every function by name.
         ///
         /// # Safety
-        /// For every name, `find` returns null or a function with the signature that `acl.h` gives
+        /// For every name, `find` returns null or a function with the signature that the list gives
         /// the name.
         pub(super) unsafe fn fill(find: impl Fn(&CStr) -> *mut c_void) -> Functions {
             // SAFETY: `find` returns null or a function of its member's type (`# Safety`); a null pointer
@@ -65,7 +76,7 @@ macro_rules! functions {
                 /// # Safety
                 /// The arguments are valid as the vendor's page demands.
                 pub unsafe fn $name(&self, $($arg: $type),*) -> Result<()> {
-                    // SAFETY: the function has the signature of `acl.h` (`fill`), and the arguments are
+                    // SAFETY: the function has the signature of the list (`fill`), and the arguments are
                     // valid (`# Safety`).
                     let code = self.functions.$name.map(|function| unsafe { function($($arg),*) });
                     self.check(stringify!($name), code)
@@ -75,82 +86,7 @@ macro_rules! functions {
     };
 }
 
-functions! {
-    "https://www.hiascend.com/document/detail/en/canncommercial/850/API/appdevgapi/aclcppdevg_03_1675.html"
-    "System Configuration" {
-        Required aclInit(config: *const c_char);
-        Required aclGetDeviceCapability(device: u32, kind: i32, value: *mut i64);
-        Optional aclGetRecentErrMsg;
-    }
-    "Device Management" {
-        Required aclrtGetDeviceCount(count: *mut u32);
-        Required aclrtSetDevice(device: i32);
-        Required aclrtResetDevice(device: i32);
-        Required aclrtSynchronizeDevice();
-        Optional aclrtSynchronizeDeviceWithTimeout(timeout: i32);
-        Optional aclrtGetSocName;
-    }
-    "Context Management" {
-        Required aclrtSetCurrentContext(context: aclrtContext);
-        Required aclrtGetCurrentContext(context: *mut aclrtContext);
-    }
-    "Stream Management" {
-        Required aclrtCreateStream(stream: *mut aclrtStream);
-        Required aclrtDestroyStream(stream: aclrtStream);
-        Required aclrtSynchronizeStreamWithTimeout(stream: aclrtStream, timeout: i32);
-        Optional aclrtDestroyStreamForce(stream: aclrtStream);
-    }
-    "Runtime Management" {
-        Optional aclrtGetStreamResLimit(stream: aclrtStream, kind: i32, value: *mut u32);
-    }
-    "Event Management" {
-        Optional aclrtCreateEventExWithFlag(event: *mut aclrtEvent, flag: u32);
-        Optional aclrtDestroyEvent(event: aclrtEvent);
-        Optional aclrtRecordEvent(event: aclrtEvent, stream: aclrtStream);
-        Optional aclrtEventElapsedTime(ms: *mut f32, start: aclrtEvent, end: aclrtEvent);
-    }
-    "Memory Management" {
-        Required aclrtMalloc(at: *mut *mut c_void, bytes: usize, policy: i32);
-        Required aclrtFree(at: *mut c_void);
-        Required aclrtMallocHost(at: *mut *mut c_void, bytes: usize);
-        Required aclrtFreeHost(at: *mut c_void);
-        Required aclrtMemcpy(to: *mut c_void, room: usize, from: *const c_void, bytes: usize,
-            kind: i32);
-        Required aclrtMemcpyAsync(to: *mut c_void, room: usize, from: *const c_void, bytes: usize,
-            kind: i32, stream: aclrtStream);
-        Required aclrtMemset(at: *mut c_void, room: usize, value: i32, bytes: usize);
-        Required aclrtHostRegister(host: *mut c_void, bytes: u64, kind: i32, device: *mut *mut c_void);
-        Required aclrtHostUnregister(host: *mut c_void);
-        Optional aclrtGetMemInfo(kind: i32, free: *mut usize, total: *mut usize);
-    }
-    "Kernel Loading and Execution" {
-        Required aclrtBinaryLoadFromFile(path: *const c_char, options: *mut aclrtBinaryLoadOptions,
-            binary: *mut aclrtBinHandle);
-        Required aclrtBinaryGetFunction(binary: aclrtBinHandle, name: *const c_char,
-            function: *mut aclrtFuncHandle);
-        Required aclrtBinaryUnLoad(binary: aclrtBinHandle);
-        Required aclrtKernelArgsInit(function: aclrtFuncHandle, list: *mut aclrtArgsHandle);
-        Required aclrtKernelArgsAppend(list: aclrtArgsHandle, from: *mut c_void, bytes: usize,
-            param: *mut aclrtParamHandle);
-        Required aclrtKernelArgsAppendPlaceHolder(list: aclrtArgsHandle, param: *mut aclrtParamHandle);
-        Required aclrtKernelArgsGetPlaceHolderBuffer(list: aclrtArgsHandle, param: aclrtParamHandle,
-            bytes: usize, at: *mut *mut c_void);
-        Required aclrtKernelArgsParaUpdate(list: aclrtArgsHandle, param: aclrtParamHandle,
-            from: *mut c_void, bytes: usize);
-        Required aclrtKernelArgsFinalize(list: aclrtArgsHandle);
-        Required aclrtLaunchKernelWithConfig(function: aclrtFuncHandle, blocks: u32, stream: aclrtStream,
-            config: *mut aclrtLaunchKernelCfg, list: aclrtArgsHandle, reserved: *mut c_void);
-        Optional aclrtBinaryLoadFromData(data: *const c_void, bytes: usize,
-            options: *const aclrtBinaryLoadOptions, binary: *mut aclrtBinHandle);
-    }
-    "Model Running Instance Management" {
-        Optional aclmdlRICaptureBegin(stream: aclrtStream, mode: i32);
-        Optional aclmdlRICaptureEnd(stream: aclrtStream, graph: *mut aclmdlRI);
-        Optional aclmdlRICaptureGetInfo(stream: aclrtStream, status: *mut i32, graph: *mut aclmdlRI);
-        Optional aclmdlRIExecuteAsync(graph: aclmdlRI, stream: aclrtStream);
-        Optional aclmdlRIDestroy(graph: aclmdlRI);
-    }
-}
+for_each_function!(functions);
 
 /// Looks up one function by name.
 ///
@@ -214,3 +150,11 @@ pub(super) fn remedy(code: c_int) -> &'static str {
         _ => "see the runtime's log (ASCEND_SLOG_PRINT_TO_STDOUT=1)",
     }
 }
+
+// These are the sizes that a C compiler gives the structs of the public headers on 64-bit machines.
+const _: () = assert!(
+    size_of::<aclrtLaunchKernelAttr>() == 20
+        && size_of::<aclrtLaunchKernelCfg>() == 16
+        && size_of::<aclrtBinaryLoadOption>() == 20
+        && size_of::<aclrtBinaryLoadOptions>() == 16
+);

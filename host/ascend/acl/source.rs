@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use libloading::Library;
 
 use super::Acl;
-use super::result::{Need, fill};
-use super::sys::Functions;
+use super::result::{Functions, Need, fill};
 use crate::{Error, Result};
 
 /// A function that looks up a function by name and returns null if there is none.
@@ -29,7 +28,7 @@ pub enum Source {
     Process {
         /// The name of the source in messages.
         name: &'static str,
-        /// Returns null or a function with the signature that `acl.h` gives the name.
+        /// Returns null or a function with the signature that the runtime gives the name.
         resolve: Resolve,
     },
 }
@@ -38,7 +37,7 @@ impl Source {
     /// Returns a source of functions of this process.
     ///
     /// # Safety
-    /// `resolve` returns null or a function with the signature that `acl.h` gives the name.
+    /// `resolve` returns null or a function with the signature that the runtime gives the name.
     pub unsafe fn process(name: &'static str, resolve: Resolve) -> Self {
         Self::Process { name, resolve }
     }
@@ -49,7 +48,7 @@ pub(super) fn open(source: &Source) -> Result<Acl> {
         Source::System => from_files(&["libacl_rt.so", "libascendcl.so"].map(OsStr::new)),
         Source::Path(path) => from_files(&[path.as_os_str()]),
         Source::Process { name, resolve } => {
-            // SAFETY: `Source::process` requires that the functions have the signatures of `acl.h`.
+            // SAFETY: `Source::process` requires that the functions have the runtime's signatures.
             let table = unsafe { fill(resolve) };
             accept(table, (*name).to_owned(), None)
         }
@@ -70,7 +69,7 @@ fn from_files(names: &[&OsStr]) -> Result<Acl> {
                     symbol.map_or(core::ptr::null_mut(), |symbol| *symbol)
                 };
                 // SAFETY: a library that has these names is the runtime, whose public headers give
-                // them the signatures of `acl.h`.
+                // them these signatures.
                 let table = unsafe { fill(find) };
                 return accept(table, name.to_string_lossy().into_owned(), Some(library));
             }

@@ -4,17 +4,14 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::owned::Owned;
+use super::owned::{Owned, Release};
 use super::{Acl, Context, sys};
 use crate::device_arrays::RawStream;
 use crate::{Error, Result};
 
 /// An owned stream.
 #[derive(Debug)]
-pub struct Stream {
-    context: Arc<Context>,
-    raw: RawStream,
-}
+pub struct Stream(Owned);
 
 impl Stream {
     /// Creates a stream.
@@ -23,21 +20,25 @@ impl Stream {
         let mut handle = core::ptr::null_mut();
         // SAFETY: the function writes a handle to `handle`.
         unsafe { context.acl().aclrtCreateStream(&mut handle)? };
-        // SAFETY: the stream was created above, on the device of the context.
-        let raw = unsafe { RawStream::new(handle) };
-        Ok(Self { context: Arc::clone(context), raw })
+        // The ordinary release waits for the stream's work. If it fails, for example because work never ends,
+        // the stream is destroyed by force.
+        let releases: [Release; 2] = [Acl::aclrtDestroyStream, Acl::aclrtDestroyStreamForce];
+        // SAFETY: the stream was created above, and `Owned` releases it. Nothing else waits for the work that is
+        // dropped by force.
+        Ok(Self(unsafe { Owned::with_releases(context, handle, releases) }))
     }
 
     /// Returns the handle, which unsafe calls take. It is valid until this value is dropped.
     pub fn raw(&self) -> RawStream {
-        self.raw
+        // SAFETY: this value owns the stream, which is on the device of the context.
+        unsafe { RawStream::new(self.0.at()) }
     }
 
     /// Waits for all work of the stream, at most `timeout_ms` milliseconds.
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
-        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
         // SAFETY: this value owns the stream.
-        unsafe { acl.aclrtSynchronizeStreamWithTimeout(self.raw.handle(), timeout_ms) }
+        unsafe { acl.aclrtSynchronizeStreamWithTimeout(self.0.at(), timeout_ms) }
     }
 
     /// Captures what `work` puts into the stream, instead of running it. Until it returns, the
@@ -46,8 +47,8 @@ impl Stream {
     /// # Errors
     /// The error that `work` returned, or that of the runtime; the captured work is dropped then.
     pub fn capture(&self, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
-        let (_current, acl) = (self.context.bind()?, self.context.acl());
-        let (stream, mode) = (self.raw.handle(), sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL);
+        let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
+        let (stream, mode) = (self.0.at(), sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL);
         // SAFETY: this value owns the stream.
         unsafe { acl.aclmdlRICaptureBegin(stream, mode)? };
         let done = work();
@@ -58,7 +59,7 @@ impl Stream {
             // SAFETY: this value owns the stream, and the function writes a handle to `handle`.
             unsafe { acl.aclmdlRICaptureEnd(stream, &mut handle)? };
             // SAFETY: the capture returned the graph, and `Owned` releases it.
-            let graph = unsafe { Owned::new(&self.context, handle, Acl::aclmdlRIDestroy) };
+            let graph = unsafe { Owned::new(&self.0.context, handle, Acl::aclmdlRIDestroy) };
             Ok(Graph(graph, PhantomData))
         };
         // Like every release, it is tried once more; a graph that it returns is dropped.
@@ -68,33 +69,11 @@ impl Stream {
 
     /// Puts the work of a graph into the stream.
     pub fn replay(&self, graph: &Graph) -> Result<()> {
-        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
         // SAFETY: stream and graph are owned by their values. Work comes into a capture by unsafe calls
         // only, whose callers keep its memory valid for replays: `DeviceMemory::upload` and `download`,
         // `Args::launch`, `Engine::enqueue_plan` and those that refer to it.
-        unsafe { acl.aclmdlRIExecuteAsync(graph.handle(), self.raw.handle()) }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        let (context, stream) = (&self.context, self.raw.handle());
-        let wait_and_destroy = || {
-            let _current = context.bind()?;
-            // SAFETY: this value owns the stream, and it is not used after a release that succeeds.
-            unsafe { context.acl().aclrtDestroyStream(stream) }
-        };
-        let destroy_by_force = || {
-            let _current = context.bind()?;
-            // SAFETY: as above; the work that is dropped is not waited for by anything else.
-            unsafe { context.acl().aclrtDestroyStreamForce(stream) }
-        };
-        // The ordinary release waits for the stream's work. If it fails, for example because work
-        // never ends, the stream is destroyed by force.
-        if let Err(error) = wait_and_destroy() {
-            context.record(error);
-            destroy_by_force().unwrap_or_else(|error| context.record(error));
-        }
+        unsafe { acl.aclmdlRIExecuteAsync(graph.handle(), self.0.at()) }
     }
 }
 

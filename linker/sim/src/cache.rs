@@ -12,7 +12,7 @@ use std::{env, io};
 ///
 /// # Errors
 /// If the folder cannot be created, belongs to another user or may be written by others.
-pub fn cache_folder() -> Result<PathBuf, String> {
+pub(crate) fn cache_folder() -> Result<PathBuf, String> {
     let uid = rustix::process::geteuid().as_raw();
     let own = || env::temp_dir().join(format!("avsg-sim-kernels-{uid}"));
     let folder = env::var_os("AVSG_SIM_CACHE").map_or_else(own, PathBuf::from);

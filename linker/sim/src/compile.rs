@@ -59,13 +59,23 @@ pub(crate) fn compile(source: &Path, flags: &[&str]) -> Result<PathBuf, String> 
 pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    let source = cache_folder()?.join(format!("{:016x}.cpp", hasher.finish()));
-    let failed = |e: io::Error| format!("{}: {e}", source.display());
-    let _writing = lock(&source)?;
-    let temporary = source.with_extension("tmp");
+    store(&format!("{:016x}.cpp", hasher.finish()), text)
+}
+
+/// Stores a text in a file below the folder that `AVSG_SIM_CACHE` names, and returns its path. The file is replaced as a
+/// whole, because another process may be reading it.
+///
+/// # Errors
+/// If the folder is not safe, or the file cannot be written.
+pub fn store(name: &str, text: &[u8]) -> Result<PathBuf, String> {
+    let file = cache_folder()?.join(name);
+    let failed = |e: io::Error| format!("{}: {e}", file.display());
+    fs::create_dir_all(file.with_file_name("")).map_err(failed)?;
+    let _writing = lock(&file)?;
+    let temporary = file.with_extension("tmp");
     fs::write(&temporary, text).map_err(failed)?;
-    fs::rename(&temporary, &source).map_err(failed)?;
-    Ok(source)
+    fs::rename(&temporary, &file).map_err(failed)?;
+    Ok(file)
 }
 
 /// Compiler flags. -g is left out because it takes a third of the compile time and the shim's

@@ -24,6 +24,8 @@ mod compile;
 pub mod compiler;
 mod entry;
 mod fault;
+#[path = "../../../host/ascend/acl/functions.rs"]
+mod functions;
 mod kernel;
 mod launch;
 mod machine;
@@ -33,17 +35,13 @@ mod schedule;
 mod session;
 pub mod shim;
 mod stream;
+#[expect(missing_docs, reason = "the vendor's pages describe them")]
+#[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
+pub mod sys;
 mod task;
 
-/// The types and constants of the runtime: the bindings that the host uses.
-#[expect(missing_docs, reason = "generated from acl.h, which has the comments")]
-#[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
-#[rustfmt::skip]
-#[path = "../../../host/ascend/acl/sys.rs"]
-pub mod sys;
-
 pub use binary::compile_ahead;
-pub use cache::cache_folder;
+pub use compile::store;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
 pub use fault::LaunchFault;

@@ -10,7 +10,7 @@ use crate::fault::{Faults, Outcome, fail, invalid};
 use crate::kernel::ClosureKernel;
 use crate::options::Options;
 use crate::registry::Registry;
-use crate::stream::{Context, Event, Stream};
+use crate::stream::{Event, Stream};
 use crate::sys;
 use crate::task::Task;
 
@@ -45,7 +45,8 @@ pub(crate) struct Runtime {
     pub memory: AddressSpace,
     /// Number of sets of each device, and its shared context.
     pub set: BTreeMap<u32, (u32, u64)>,
-    pub contexts: Registry<Context>,
+    /// The device of each context.
+    pub contexts: Registry<u32>,
     pub streams: Registry<Stream>,
     pub events: Registry<Event>,
     pub binaries: Registry<(u64, Binary)>,
@@ -109,7 +110,7 @@ impl Runtime {
 
     /// Returns the device of the current context.
     pub fn device(&self) -> Outcome<u32> {
-        Ok(self.contexts.get(self.current()?)?.device)
+        self.contexts.get(self.current()?).copied()
     }
 
     /// Returns a stream of the current context.

@@ -19,9 +19,7 @@ impl WaitGoal {
     fn streams(self, machine: &Runtime) -> impl Iterator<Item = &Stream> {
         let own = move |&(handle, s): &(u64, &Stream)| match self {
             Self::Stream(stream) => handle == stream,
-            Self::Device(device) => {
-                machine.contexts.get(s.context).is_ok_and(|c| c.device == device)
-            }
+            Self::Device(device) => machine.contexts.get(s.context).is_ok_and(|&of| of == device),
         };
         machine.streams.iter().filter(own).map(|(_, s)| s)
     }

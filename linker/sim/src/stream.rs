@@ -1,16 +1,10 @@
-//! The state of contexts, streams and events.
+//! The state of streams and events.
 
 use std::collections::VecDeque;
 use std::thread::ThreadId;
 
 use crate::fault::CallFailure;
 use crate::task::Task;
-
-/// A context.
-#[derive(Debug)]
-pub(crate) struct Context {
-    pub device: u32,
-}
 
 /// A stream.
 #[derive(Debug, Default)]

@@ -11,8 +11,7 @@ macro_rules! function {
         $(#[doc = $about:literal])*
         $static:ident = $name:ident($($param:ident: $kind:ident),*), |$f:ident| $body:block
     ) => {
-        $(#[doc = $about])*
-        #[allow(rustdoc::broken_intra_doc_links, reason = "the comment is one of C++, with its indices")]
+        #[doc = concat!("The function `", stringify!($name), "`.")]
         pub static $static: $crate::ascend::aiv::Function = $crate::ascend::aiv::Function {
             name: stringify!($name),
             about: concat!($("//", $about, "\n"),*),

@@ -170,7 +170,7 @@ impl Server {
 
     /// Returns the name of the vector machine that runs the kernels.
     pub fn machine(&self) -> &'static str {
-        self.engine.machine().unwrap_or("none")
+        self.engine.cpu().map_or("none", |cpu| cpu.machine)
     }
 
     /// Returns the mean of the rows that missed in a layer of a step, without the first `steps` steps.

@@ -145,7 +145,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     let mut batches = ColdBatches { ids: order.chunks_exact(requests * k).cycle(), batch };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
-    let threads = engine.threads().unwrap_or(1);
+    let threads = engine.cpu().map_or(1, |cpu| cpu.threads);
     let workers = WorkerPool::new(&WorkerConfig::new(threads))?;
     let cold = RefCell::new((engine, &mut batches, &mut plan));
     // Each contender copies other rows, so that the last one's rows are not in its cache.
@@ -193,7 +193,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         row_bytes: bytes,
         rows,
         cores,
-        copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
+        copier: engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string()),
         engine_gbs: rates[LOOPS.len()],
         time_spread: summaries[LOOPS.len()].spread(),
         memcpy_gbs: rates[0],

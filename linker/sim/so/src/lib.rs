@@ -6,22 +6,28 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use avsg_sim::entries;
-use avsg_sim::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg};
+use avsg_sim::sys::*;
+use functions::for_each_function;
+
+#[path = "../../../../host/ascend/acl/functions.rs"]
+mod functions;
 
 macro_rules! export {
-    ($($group:ident { $($name:ident($($arg:ident: $ty:ty),*);)* })*) => {
-        $($(
+    ($page:literal $($section:tt {
+        $($need:ident $name:ident $(($($arg:ident: $ty:ty),*))?;)*
+    })*) => {
+        $($($(
             /// Behaves as the function of `libascendcl` with this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 // SAFETY: the called function has the same contract.
                 unsafe { entries::$name($($arg),*) }
             }
-        )*)*
+        )?)*)*
     };
 }
 
-avsg_sim::for_each_function!(export);
+for_each_function!(export);
 
 /// Returns the message of this thread's last failed call, as the function of `libascendcl`.
 #[unsafe(no_mangle)]

@@ -6,7 +6,6 @@ use crate::capture::refuse_blocking;
 use crate::fault::{Outcome, fail, invalid};
 use crate::machine::Runtime;
 use crate::schedule::{WaitGoal, run_until};
-use crate::stream::Context;
 use crate::sys;
 
 pub(super) fn aclInit(machine: &mut Runtime, _config: Text) -> Outcome {
@@ -45,7 +44,7 @@ pub(super) fn aclrtSetDevice(machine: &mut Runtime, device: i32) -> Outcome {
     }
     let (count, context) = match machine.set.get(&device) {
         Some(&(count, context)) => (count, context),
-        None => (0, machine.contexts.add(Context { device })),
+        None => (0, machine.contexts.add(device)),
     };
     machine.set.insert(device, (count + 1, context));
     machine.set_current(context);
@@ -71,7 +70,7 @@ pub(super) fn aclrtResetDevice(machine: &mut Runtime, device: i32) -> Outcome {
 fn release(machine: &mut Runtime, device: u32) {
     machine.set.remove(&device);
     let contexts: Vec<u64> =
-        machine.contexts.drain(|c| c.device == device).iter().map(|c| c.0).collect();
+        machine.contexts.drain(|&of| of == device).iter().map(|c| c.0).collect();
     let mut lines = Vec::new();
     for (handle, _) in machine.streams.drain(|s| contexts.contains(&s.context)) {
         lines.push(format!("stream {handle:#x} at the reset of its device"));

@@ -4,9 +4,8 @@ use std::fs;
 
 use avsg_cli::npz::Writer;
 use avsg_cli::trace::Trace;
-use avsg_testkit::tier;
 
-use crate::support::{SAMPLE, errors, file, npy, refused, run};
+use crate::support::{SAMPLE, file, npy, refused, run};
 
 /// A command line, and the parts of its message. A rule that several subcommands share is named once.
 type Refusal<'a> = (&'a str, &'a [&'a str]);
@@ -87,6 +86,7 @@ const REFUSALS: &[Refusal<'_>] = &[
         "bench disk SAMPLE --slots 512 --steps 1 --folder /dev/shm",
         &["--folder is /dev/shm", "in memory", "on a disk"],
     ),
+    ("bench disk SAMPLE --layers 2 --indexers 3", &["--indexers is 3", "--layers is 2"]),
     ("replay SAMPLE --file /dev/shm", &["--file is /dev/shm", "on a disk"]),
     ("size SAMPLE --link disk:/dev/shm", &["--link is /dev/shm", "on a disk"]),
     // Targets.
@@ -119,11 +119,6 @@ fn refused_input_is_one_line_and_status_2() {
     for line in ["size SAMPLE --slots -64", "bench transfer --k -64"] {
         let message = refused(line, &["invalid value '-64' for '--"]);
         assert!(!message.contains("tip:"), "{message}");
-    }
-    // It measures the disk for seconds before it counts the steps of the trace.
-    if tier::thorough() {
-        let output = run("bench disk LLAMA --slots 256 --steps 1");
-        assert!(output.status.success() || errors(&output).contains("warm-up"), "{output:?}");
     }
 }
 

@@ -168,10 +168,14 @@ impl DeviceBuffer {
     /// Returns [`Self::index`] of the slots of one state.
     pub(crate) fn indices(&self, state: usize) -> Result<impl Fn(usize) -> Option<usize>> {
         let (slots, blocks) = (self.config.slots, self.state_blocks(state)?);
-        Ok(move |slot| match blocks.entries {
-            _ if slot >= slots => None,
-            None => Some(state * slots + slot),
-            Some(entries) => entries.index(slot),
+        Ok(move |slot| {
+            // The closure must own all of it, because the entries may be in a copy that is a field beside them.
+            let blocks = &blocks;
+            match blocks.entries {
+                _ if slot >= slots => None,
+                None => Some(state * slots + slot),
+                Some(entries) => entries.index(slot),
+            }
         })
     }
 

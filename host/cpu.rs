@@ -3,16 +3,15 @@
 mod background;
 mod choose;
 mod cold;
+mod copies;
 mod cores;
 mod device;
-mod fresh_copy;
 pub mod machine;
 mod records_copy;
 mod records_read;
-mod slots_copy;
+mod stages;
 pub mod standalone_table;
 mod threads;
-mod transfer;
 mod wait;
 pub mod worker_pool;
 

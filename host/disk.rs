@@ -20,9 +20,7 @@
 
 mod aligned;
 mod bits;
-mod blocking;
 mod checksum;
-mod commit;
 mod config;
 mod create;
 mod entries;
@@ -45,7 +43,7 @@ mod write_queue;
 
 pub(crate) use bits::Bits;
 pub use config::{PoolFile, PoolSessions};
-pub use info::{DiskInfo, DiskStats};
+pub use info::{CountsOf, DiskInfo, DiskStats};
 pub use io::{Completed, Direction, Disk, Operation, Piece, Queue};
 pub use reader::Reader;
 pub use record_layout::{Layout, Shape};

@@ -72,6 +72,18 @@ impl RowFormat {
         &self.segments
     }
 
+    /// Returns the bytes and the stride of each segment, which [`Self::of_sizes`] takes.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.segments.iter().flat_map(|segment| [segment.bytes, segment.stride])
+    }
+
+    /// Returns the format of `count` segments, at most [`MAX_SEGMENTS`], whose sizes are these.
+    pub(crate) fn of_sizes(count: usize, size: impl Fn(usize) -> Result<usize>) -> Result<Self> {
+        let segment = |n| Ok(Segment { bytes: size(2 * n)?, stride: size(2 * n + 1)? });
+        let segments = (0..count).map(segment);
+        Self::strided(&segments.collect::<Result<heapless::Vec<_, MAX_SEGMENTS>>>()?)
+    }
+
     /// Returns the bytes of a whole row: all segments back to back, without padding.
     pub fn bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.bytes).sum()

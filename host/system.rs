@@ -10,4 +10,5 @@ pub(crate) mod files;
 pub mod fork;
 pub(crate) mod mapping;
 pub(crate) mod reserve;
+pub(crate) mod stored_words;
 pub(crate) mod unforked;

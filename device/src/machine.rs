@@ -3,7 +3,7 @@
 //! A kernel is generic over [`Machine`], and its code contains no vector width. CPU machines run a kernel by
 //! monomorphisation ([`cpu`]); the recorder of `avsg-linker` writes it down as a tape, from which AscendC text is
 //! emitted. Both give the same bits, because every kernel keeps these laws. Rust's types enforce the first two,
-//! `avsg_linker::check` and the recorder laws 3 to 9, and the interpreter of its tests and in part [`emu`] law 10.
+//! `avsg_linker::check` and the recorder laws 3 to 9, and the linker's model of a vector core and [`emu`] law 10.
 #![doc = ""]
 #![doc = include_str!("machine/laws.md")]
 
@@ -179,8 +179,8 @@ pub trait Machine: Memory + Copy {
     fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
-    /// Returns v. The kernel states that every live lane is in 0..n: the checker takes this range, and a
-    /// replay faults on a lane outside of it. No instruction.
+    /// Returns v. The kernel states that every live lane is in 0..n: the checker takes this
+    /// range. No instruction.
     #[inline(always)]
     fn below(self, v: Self::V, _n: u32) -> Self::V {
         v

@@ -75,7 +75,10 @@ impl Ascend {
         let slots = slots::allocate(&config, &buffer, context)?;
         let table = Array::filled("table", table_words(params), 0, allocator)?;
         let resources = Resources::new(config, pool, slots);
-        let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
+        let launcher = {
+            let (context, resources) = (Arc::clone(context), Arc::clone(&resources));
+            Launcher { kernels, chunks, tables, rules, context, resources }
+        };
         let mut ascend = Self {
             stream: Stream::new(context)?,
             launcher,
@@ -103,7 +106,7 @@ impl Ascend {
         self.epoch += 1;
         // SAFETY: this value owns stream and tables, and its drop waits. No other work uses the tables: the
         // stream was synchronized, and callers' streams do not work meanwhile (`Engine::enqueue_plan`).
-        unsafe { self.launcher.reset(&self.resources, self.stream.raw())? };
+        unsafe { self.launcher.reset(self.stream.raw())? };
         self.stream.synchronize(self.timeout)?;
         self.health = Health::Good;
         Ok(())
@@ -164,7 +167,7 @@ impl Ascend {
                 let format = self.resources.pool.format();
                 let fresh = self.staging.upload_fresh(format, one.fresh, call.tokens, stream)?;
                 let launch = DeviceCall { layers: one.layers, fresh: Some(&fresh), ..on_device };
-                self.launcher.run(&self.resources, (&launch, out), one_launch, stream)?;
+                self.launcher.run((&launch, out), one_launch, stream)?;
             }
         }
         Ok(())
@@ -285,7 +288,7 @@ impl Device for Ascend {
                 "tables are reset after a failure, which a capture must not record";
                 "plan once outside of a capture, then capture again");
             // SAFETY: stream and engine live until the work is done, and no other stream works (`# Safety`).
-            unsafe { self.launcher.reset(&self.resources, stream)? };
+            unsafe { self.launcher.reset(stream)? };
             self.epoch += 1;
             self.health = Health::Good;
         }
@@ -293,7 +296,7 @@ impl Device for Ascend {
         let done = context.bind().and_then(|_current| {
             // SAFETY: the stream is alive and of this device, and arrays, plan and engine stay valid until
             // the work is done (`# Safety`). The context is bound.
-            unsafe { self.launcher.run(&self.resources, (call, out), one_launch, stream) }
+            unsafe { self.launcher.run((call, out), one_launch, stream) }
         });
         // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
         // a capture with a failed call yields no graph.

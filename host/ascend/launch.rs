@@ -98,6 +98,7 @@ pub(super) struct Launcher {
     pub tables: DeviceMemory,
     pub rules: Option<DeviceMemory>,
     pub context: Arc<Context>,
+    pub resources: Arc<Resources>,
 }
 
 impl Launcher {
@@ -108,7 +109,6 @@ impl Launcher {
     /// As for [`crate::engine::Engine::enqueue_plan`]; the engine's context is current.
     pub unsafe fn run(
         &mut self,
-        resources: &Resources,
         (call, out): (&DeviceCall<'_>, DevicePlan),
         one_launch: bool,
         stream: RawStream,
@@ -122,7 +122,7 @@ impl Launcher {
         };
         // SAFETY: the stream is alive, its context is current, and arrays, plan and engine stay valid until
         // the work is done (`# Safety`).
-        kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, (call, out), stream) })
+        kernels.iter().try_for_each(|&k| unsafe { self.launch(k, (call, out), stream) })
     }
 
     /// Puts a kernel that empties every table into a stream.
@@ -130,15 +130,15 @@ impl Launcher {
     /// # Safety
     /// The stream is alive and belongs to the engine's context. This value is not dropped before the
     /// kernel is done, and nothing else uses the tables until then.
-    pub unsafe fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
-        let k = resources.config.params.k as usize;
+    pub unsafe fn reset(&mut self, stream: RawStream) -> Result<()> {
+        let k = self.resources.config.params.k as usize;
         let arrays = DeviceBatch { k, ids_stride: k, ..Default::default() };
         let no_requests = (&Call::of(Work::Plan, arrays, 0), DevicePlan::default());
         let context = Arc::clone(&self.context);
         let _current = context.bind()?;
         // SAFETY: the kernel has the tables only, which this value owns. It is kept until the kernel is
         // done, the stream is alive (`# Safety`), and the context is bound above.
-        unsafe { self.launch(KernelName::Reset, resources, no_requests, stream) }
+        unsafe { self.launch(KernelName::Reset, no_requests, stream) }
     }
 
     /// # Safety
@@ -146,7 +146,6 @@ impl Launcher {
     unsafe fn launch(
         &mut self,
         kernel: KernelName,
-        resources: &Resources,
         (call, out): (&DeviceCall<'_>, DevicePlan),
         stream: RawStream,
     ) -> Result<()> {
@@ -155,13 +154,13 @@ impl Launcher {
         // that it was captured with.
         // SAFETY: the stream is alive and its context is current (`# Safety`).
         let limit = unsafe { self.context.stream_vector_cores(stream)? };
-        let most = resources.config.cores;
+        let most = self.resources.config.cores;
         let cores = limit.map_or(most, |limit| limit.min(most));
         // A reset empties the tables of all indexers; other kernels see those of one.
-        let config = &resources.config;
+        let config = &self.resources.config;
         let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
-        let tiling = tiling(config, &resources.pool.geometry, call, cores, states)?;
-        let args = kernel.args().iter().map(|&arg| self.address(resources, (call, &out), arg));
+        let tiling = tiling(config, &self.resources.pool.geometry, call, cores, states)?;
+        let args = kernel.args().iter().map(|&arg| self.address((call, &out), arg));
         // The most arguments of a kernel include the workspace.
         let addresses: heapless::Vec<u64, MAX_ARGS> = args.chain([0]).collect();
         // One core plans a request.
@@ -181,23 +180,18 @@ impl Launcher {
 
     /// Returns the address for a parameter of a kernel. It must not fail, because an error would
     /// allocate.
-    fn address(
-        &self,
-        resources: &Resources,
-        (call, out): (&DeviceCall<'_>, &DevicePlan),
-        arg: Arg,
-    ) -> u64 {
+    fn address(&self, (call, out): (&DeviceCall<'_>, &DevicePlan), arg: Arg) -> u64 {
         let (b, layer) = (&call.batch, call.layers.first().map_or(0, |&layer| layer));
         let fresh = |segment: usize| {
             call.fresh.and_then(|fresh| fresh.get(segment)).map_or(0, |rows| rows.address)
         };
         let [miss_pos, miss_id, miss_slot, miss_row] = out.miss;
-        let segments = resources.pool.format().as_slice().len();
+        let segments = self.resources.pool.format().as_slice().len();
         let kv = |segment: usize| {
             if segment >= segments {
                 return 0;
             }
-            resources.buffer.segment_base(layer, segment).map_or(0, |base| base as u64)
+            self.resources.buffer.segment_base(layer, segment).map_or(0, |base| base as u64)
         };
         match arg {
             Arg::Ids => b.ids.address,
@@ -208,19 +202,19 @@ impl Launcher {
             Arg::SeqLen => b.seq_len.address,
             Arg::BlockTable => b.block_table.address,
             Arg::Tables => {
-                let config = &resources.config;
+                let config = &self.resources.config;
                 let first = config.table(b.indexer, 0) * table_words(&config.params);
                 self.tables.address() + 4 * first as u64
             }
             Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
             Arg::HostChunks => {
-                let per_layer = resources.pool.geometry.chunks_per_layer();
+                let per_layer = self.resources.pool.geometry.chunks_per_layer();
                 self.chunks.address() + 8 * (layer * per_layer) as u64
             }
             Arg::Kv0 => kv(0),
             Arg::Kv1 => kv(1),
             Arg::SlotBlocks => {
-                resources.config.slot_table().map_or(0, |table| table.of(0, 0) as u64)
+                self.resources.config.slot_table().map_or(0, |table| table.of(0, 0) as u64)
             }
             Arg::Fresh0 => fresh(0),
             Arg::Fresh1 => fresh(1),

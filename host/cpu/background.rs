@@ -5,23 +5,24 @@ use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use avsg_device::stage_two::share_start;
+
+use super::copies::Transfer;
 use super::records_copy::RecordsCopy;
-use super::threads::Launch;
-use super::transfer::Transfer;
-use super::worker_pool::{InProgress, Stage, WorkerPool};
+use super::stages::{InProgress, Stage};
+use super::worker_pool::WorkerPool;
 use crate::{Error, Result};
 
 /// What a transfer leaves to threads, each of which takes the next piece.
 pub(super) enum Job<'a> {
     /// Copies of rows of a pool in memory.
     Rows(Transfer<'a>),
-    /// Copies of the records that the plan holds.
-    Held(RecordsCopy<'a>),
-    /// Reads of records, each of which is then copied. Those that the plan holds with this stamp of the store
-    /// are read only if they were written since.
-    Reads {
+    /// Reads of some records, which are cut into so many pieces, and copies of their rows. Those that the plan holds with
+    /// this stamp of the store are read only if they were written since.
+    Records {
         copy: RecordsCopy<'a>,
         records: Range<usize>,
+        pieces: usize,
         held: Option<u64>,
         /// The first error.
         failed: &'a OnceLock<Error>,
@@ -29,35 +30,17 @@ pub(super) enum Job<'a> {
 }
 
 impl Job<'_> {
-    fn pieces(&self) -> usize {
-        match self {
-            Self::Rows(transfer) => transfer.pieces(),
-            Self::Held(copy) => copy.resources.config.cores,
-            Self::Reads { records, .. } => records.len(),
-        }
-    }
-
-    /// Returns the nanoseconds in which one thread runs all pieces.
-    fn nanoseconds(&self) -> u64 {
-        match self {
-            Self::Rows(transfer) => transfer.nanoseconds(),
-            Self::Held(copy) => copy.nanoseconds(),
-            Self::Reads { .. } => u64::MAX,
-        }
-    }
-
     fn run(&self, piece: usize) {
         match self {
             Self::Rows(transfer) => transfer.run(piece),
-            // SAFETY: the plan holds all records, and the shares of the cores do not overlap.
-            Self::Held(copy) => unsafe { copy.copy(copy.share(piece)) },
-            Self::Reads { copy, records, held, failed } => {
-                let record = records.start + piece;
-                // SAFETY: each record has an address of its own, which nothing else uses until the launch has
-                // ended.
-                match unsafe { copy.read_if_written(record, *held) } {
-                    // SAFETY: the record is there, and each miss has a slot of its own.
-                    Ok(()) => unsafe { copy.copy(record..record + 1) },
+            Self::Records { copy, records, pieces, held, failed } => {
+                let at = |piece| records.start + share_start(records.len(), piece, *pieces);
+                let share = at(piece)..at(piece + 1);
+                // SAFETY: each record has an address of its own, which nothing else uses until the launch has ended.
+                let read = |record| unsafe { copy.read_if_written(record, *held) };
+                match share.clone().try_for_each(read) {
+                    // SAFETY: the records are there, the shares do not overlap, and each miss has a slot of its own.
+                    Ok(()) => unsafe { copy.copy(share) },
                     // A later error tells no more.
                     Err(error) => drop(failed.set(error)),
                 }
@@ -104,8 +87,9 @@ impl Background {
         }
     }
 
-    /// Starts a job of the transfer at a place, after the job before has ended. If it is not shared with other
-    /// threads, this thread has done it when the call returns.
+    /// Starts a job of the transfer at a place, after the job before has ended. It has so many pieces, for which one
+    /// thread would need so many nanoseconds. If it is not shared with other threads, this thread has done it when the
+    /// call returns.
     ///
     /// # Errors
     /// As for [`WorkerPool::launch`].
@@ -113,9 +97,13 @@ impl Background {
     /// # Safety
     /// What the job refers to stays where it is and is not written until [`Self::finish`] was called for this
     /// place, or this value was dropped in the process that it was made in.
-    pub unsafe fn start(&mut self, place: usize, job: Job<'_>) -> Result<()> {
+    pub unsafe fn start(
+        &mut self,
+        place: usize,
+        job: Job<'_>,
+        (pieces, nanoseconds): (usize, u64),
+    ) -> Result<()> {
         self.end()?;
-        let (pieces, nanoseconds) = (job.pieces(), job.nanoseconds());
         let run = &raw const *self.run;
         // SAFETY: no launch is open, so that no thread uses the cell. Only lifetimes change: what the job refers to
         // is kept until the launch has ended (`# Safety`), and the function in its box as long as this value, whose

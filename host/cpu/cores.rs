@@ -70,9 +70,14 @@ impl Cores {
         let k = params.k as usize;
         let first = batch.cu_q[request] as usize;
         let tokens = batch.cu_q[request + 1] as usize - first;
-        // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
-        // parts of requests are disjoint and in range; each request is taken by one worker.
-        let (slot, valid, miss, summary) = unsafe { out.parts(request, first, tokens) };
+        let part = |array: Address<i32>, from: usize, n: usize| {
+            // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
+            // parts of requests are disjoint and in range; each request is taken by one worker.
+            unsafe { core::slice::from_raw_parts_mut(array.0.add(from), n) }
+        };
+        let [slot, a, b, c, d] = [out.slot, out.miss[0], out.miss[1], out.miss[2], out.miss[3]]
+            .map(|array| part(array, first * out.k, tokens * out.k));
+        let valid = part(out.valid, first, tokens);
         if batch.k < k {
             slot.fill(-1);
         }
@@ -108,8 +113,8 @@ impl Cores {
             blocks,
             slot: &mut *slot,
             valid,
-            miss,
-            summary,
+            miss: [a, b, c, d],
+            summary: part(out.summary, request * summary::WORDS, summary::WORDS),
         });
         resources.globalize(state, slot);
         if params.lifetime == Lifetime::Learned {
@@ -157,9 +162,6 @@ pub(super) struct Outputs<'a> {
     miss: [Address<i32>; 4],
 }
 
-/// The output arrays of one request: slots, valid counts, miss list, summary.
-pub(super) type Parts<'a> = (&'a mut [i32], &'a mut [i32], [&'a mut [i32]; 4], &'a mut [i32]);
-
 impl<'a> Outputs<'a> {
     /// Returns the arrays of a plan whose batch [`Plan::begin`] has set.
     pub fn of(plan: &'a mut Plan) -> Self {
@@ -173,26 +175,6 @@ impl<'a> Outputs<'a> {
             summary: Address(plan.summary.as_mut_ptr()),
             miss: plan.miss.each_mut().map(|column| Address(column.as_mut_ptr())),
         }
-    }
-
-    /// Returns the parts of one request, to write.
-    ///
-    /// # Safety
-    /// The rows `first..first + tokens` and the request are in the plan, and nothing else accesses
-    /// them while the result is in use.
-    pub unsafe fn parts(&self, request: usize, first: usize, tokens: usize) -> Parts<'_> {
-        let k = self.k;
-        let slice = |at: Address<i32>, from: usize, n: usize| {
-            // SAFETY: the rows and the request are in the plan, whose arrays are as long, and nothing else
-            // accesses them (`# Safety` of `parts`).
-            unsafe { core::slice::from_raw_parts_mut(at.0.add(from), n) }
-        };
-        (
-            slice(self.slot, first * k, tokens * k),
-            slice(self.valid, first, tokens),
-            self.miss.map(|m| slice(m, first * k, tokens * k)),
-            slice(self.summary, request * summary::WORDS, summary::WORDS),
-        )
     }
 
     /// Returns one column of a request's miss list, after SyncAll.

@@ -1,5 +1,6 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
+use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -7,12 +8,10 @@ use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{Lifetime, Params};
 
 use super::background::{Background, Job};
+use super::copies::{Transfer, copy_fresh, copy_slots};
 use super::cores::{Cores, Outputs, worker_words};
-use super::fresh_copy::copy_fresh;
 use super::machine::Machine;
 use super::records_read::{self, RecordsReader};
-use super::slots_copy::SlotsCopy;
-use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool, copy_nanoseconds, expected_misses, match_nanoseconds};
 use crate::backend::{CpuChoices, Device, SlotCopy};
 use crate::buffer::{BufferConfig, DeviceBuffer};
@@ -68,11 +67,11 @@ impl Cpu {
         };
         let tables = bytes(table_words(&config.params), config.tables());
         let both = tables.zip(bytes(worker_words(&config.params), threads));
-        let both = both.filter(|(tables, work)| tables.checked_add(*work).is_some());
-        let (tables, work) = both.ok_or_else(|| {
-            invalid!("states" is config.states, but "the tables must fit the address space";
+        let (tables, work) =
+            both.filter(|both| both.0.checked_add(both.1).is_some()).ok_or_else(|| {
+                invalid!("states" is config.states, but "the tables must fit the address space";
                 "ask for fewer states")
-        })?;
+            })?;
         let reads = records_read::transfer_bytes(pool.disk.as_ref());
         let reads = reads.saturating_mul(config.transfers());
         Ok(Sizes { slots: config.slot_bytes(&shape)?, shape, tables, work, reads })
@@ -178,7 +177,8 @@ impl Device for Cpu {
             } else {
                 let (misses, out) = (plan.misses, Outputs::of(plan));
                 let transfer = Transfer { resources, copier, out, misses, layers };
-                background.start(place, Job::Rows(transfer))
+                let work = (transfer.pieces(), transfer.nanoseconds());
+                background.start(place, Job::Rows(transfer), work)
             }
         };
         self.watched(begun)
@@ -243,14 +243,12 @@ impl Device for Cpu {
     }
 
     fn copy_slots(&mut self, copy: &SlotCopy<'_>) -> Result<()> {
-        let copies = SlotsCopy { resources: &self.resources, copier: self.cores.copier, copy };
-        let stage = Stage { pieces: copies.pieces(), run: &|piece, _| copies.run(piece) };
-        let copied = self.workers.launch(copies.nanoseconds(), None, Some(stage));
-        self.watched(copied).map(drop)
+        let copied = copy_slots(&self.workers, &self.resources, self.cores.copier, copy);
+        self.watched(copied)
     }
 
     fn take_read_wait(&mut self) -> Duration {
-        self.readers.iter_mut().map(RecordsReader::take_wait).sum()
+        self.readers.iter_mut().map(|reader| mem::take(&mut reader.wait)).sum()
     }
 
     fn name(&self) -> &'static str {

@@ -14,65 +14,43 @@ pub(super) const MACHINES: usize = 5;
 /// A vector machine that this CPU has. The value proves that it was detected, so no step runs CPUID
 /// again, which in a virtual machine traps for several microseconds.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Machine {
-    /// One lane, on any CPU.
-    Emu(Emu<1>),
-    /// AVX2: eight lanes, with gathers by scalar loads.
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2<false>),
-    /// AVX2: eight lanes, with gathers by `vpgatherdd`.
-    #[cfg(target_arch = "x86_64")]
-    Avx2Gather(Avx2<true>),
-    /// AVX-512: 16 lanes, with gathers by scalar loads.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Avx512<false>),
-    /// AVX-512: 16 lanes, with gathers by `vpgatherdd`.
-    #[cfg(target_arch = "x86_64")]
-    Avx512Gather(Avx512<true>),
-    /// NEON: four lanes.
-    #[cfg(target_arch = "aarch64")]
-    Neon(Neon),
+pub struct Machine {
+    name: &'static str,
+    machine: &'static dyn Compiled,
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.name)
     }
 }
 
 impl Machine {
-    /// Returns the machine's name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Emu(_) => "emu",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2Gather(_) => "avx2 (vpgatherdd)",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(_) => "avx512",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gather(_) => "avx512 (vpgatherdd)",
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon(_) => "neon",
-        }
+    fn new<M: Compiled + 'static>(name: &'static str, detected: Option<M>) -> Option<Self> {
+        // A machine has no bytes, so that nothing is allocated.
+        Some(Self { name, machine: Box::leak(Box::new(detected?)) })
     }
 
-    /// Returns every machine that this CPU has, the widest last.
+    /// Returns the machine's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns every machine that this CPU has, the widest last: one lane on any CPU; NEON with four; AVX2 with
+    /// eight and AVX-512 with 16, each with gathers by scalar loads and by `vpgatherdd`.
     pub fn all() -> heapless::Vec<Self, MACHINES> {
         let all = [
-            Some(Self::Emu(Emu)),
+            Self::new("emu", Some(Emu::<1>)),
             #[cfg(target_arch = "aarch64")]
-            Neon::detect().map(Self::Neon),
+            Self::new("neon", Neon::detect()),
             #[cfg(target_arch = "x86_64")]
-            Avx2::detect().map(Self::Avx2),
+            Self::new("avx2", Avx2::<false>::detect()),
             #[cfg(target_arch = "x86_64")]
-            Avx2::detect().map(Self::Avx2Gather),
+            Self::new("avx2 (vpgatherdd)", Avx2::<true>::detect()),
             #[cfg(target_arch = "x86_64")]
-            Avx512::detect().map(Self::Avx512),
+            Self::new("avx512", Avx512::<false>::detect()),
             #[cfg(target_arch = "x86_64")]
-            Avx512::detect().map(Self::Avx512Gather),
+            Self::new("avx512 (vpgatherdd)", Avx512::<true>::detect()),
         ];
         all.into_iter().flatten().collect()
     }
@@ -88,18 +66,6 @@ impl Machine {
 
     /// Runs Stage One of one request on this machine.
     pub(crate) fn run(self, request: StageOne<'_>) {
-        match self {
-            Self::Emu(m) => m.stage_one(request),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(m) => m.stage_one(request),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2Gather(m) => m.stage_one(request),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(m) => m.stage_one(request),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gather(m) => m.stage_one(request),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon(m) => m.stage_one(request),
-        }
+        self.machine.stage_one(request);
     }
 }

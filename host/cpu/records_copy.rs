@@ -1,9 +1,9 @@
 //! Copies of rows to the slots of some layers, from records that were read from a file.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use avsg_device::one_request::{ROW, SLOT};
-use avsg_device::stage_two::share_start;
 
 use super::worker_pool::copy_nanoseconds;
 use crate::copy::Copier;
@@ -11,6 +11,7 @@ use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
 use crate::resources::Resources;
 use crate::system::address::Address;
+use crate::system::unforked::Unforked;
 use crate::{Error, Result};
 
 /// The transfer of one plan to some layers, without the fresh rows. Threads share it; each copies records of its own.
@@ -28,27 +29,36 @@ pub(super) struct RecordsCopy<'a> {
     slots: &'a [i32],
     pub records: &'a MissRecords,
     layers: &'a [usize],
-    pub record_bytes: usize,
-    /// The memory for records of which `first` is the first.
-    pub bounce: Address<u8>,
-    pub first: usize,
+    record_bytes: usize,
+    /// The memory for so many records, of which `first` is the first.
+    bounce: Address<u8>,
+    pub room: usize,
+    first: usize,
+    /// Whether the plan holds all records when the transfer has ended.
+    pub kept: bool,
 }
 
 impl<'a> RecordsCopy<'a> {
-    /// Returns the transfer of a plan.
+    /// Returns the transfer of a plan, and the memory of its records: that of the plan if several layers share them, or
+    /// `own`.
     ///
     /// # Errors
     /// If the plan or the engine was made for a pool in memory, which the engine has refused.
     pub fn new(
-        resources: &'a Resources,
-        copier: Copier,
+        (resources, copier): (&'a Resources, Copier),
         plan: &'a Plan,
         layers: &'a [usize],
-    ) -> Result<Self> {
+        own: Option<&Arc<Unforked>>,
+    ) -> Result<(Self, Arc<Unforked>)> {
         let records = plan.records.as_deref().ok_or(Error::Broken)?;
         let store: &Store = resources.pool.store().ok_or(Error::Broken)?;
         let Plan { indexer, k, requests, ref cu_q, ref state, ref miss, .. } = *plan;
-        Ok(Self {
+        let shared = store.layout().group_layers(indexer) > 1;
+        let memory = if shared { records.bounce.as_ref() } else { own };
+        let memory = Arc::clone(memory.ok_or(Error::Broken)?);
+        let record_bytes = store.layout().record_bytes(indexer);
+        let room = memory.len() / record_bytes;
+        let copy = Self {
             resources,
             store,
             copier,
@@ -60,16 +70,18 @@ impl<'a> RecordsCopy<'a> {
             slots: &miss[SLOT],
             records,
             layers,
-            record_bytes: store.layout().record_bytes(indexer),
-            bounce: Address(core::ptr::null_mut()),
+            record_bytes,
+            bounce: Address(memory.ptr()),
+            room,
             first: 0,
-        })
+            kept: shared && records.count <= room,
+        };
+        Ok((copy, memory))
     }
 
-    /// Returns the records of which a core copies the rows.
-    pub fn share(&self, core: usize) -> Range<usize> {
-        let (count, cores) = (self.records.count, self.resources.config.cores);
-        share_start(count, core, cores)..share_start(count, core + 1, cores)
+    /// Notes that a list begins with this record, which is the first in memory unless the plan holds all.
+    pub fn start_at(&mut self, record: usize) {
+        self.first = if self.kept { 0 } else { record };
     }
 
     /// Returns the nanoseconds in which one core copies all records.
@@ -79,9 +91,10 @@ impl<'a> RecordsCopy<'a> {
         copy_nanoseconds(rows * self.layers.len(), row_bytes)
     }
 
-    /// Returns whether a record was written after [`Store::stamp`] had returned this number.
+    /// Returns whether a record was written after the store's stamps had returned this number.
     pub fn is_written_since(&self, record: usize, stamp: u64) -> bool {
-        self.store.written_since(self.indexer, self.row(record), stamp)
+        let number = self.store.layout().record_number(self.indexer, self.row(record));
+        self.store.stamps.written_since(number, stamp)
     }
 
     /// Reads a record to its address in this thread, unless it is there and was not written since this stamp.

@@ -18,7 +18,6 @@ use crate::disk::{Layout, Reader};
 use crate::plan::{MissRecords, Plan};
 use crate::pool::HostPool;
 use crate::resources::Resources;
-use crate::system::address::Address;
 use crate::system::allocator::Allocator;
 use crate::system::available_memory;
 use crate::system::unforked::Unforked;
@@ -32,16 +31,19 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
 
-/// Returns the records' bytes of the indexers with one layer, or of those with several.
-fn record_bytes(layout: &Layout, several: bool) -> impl Iterator<Item = usize> + Clone {
-    let of_kind = move |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
-    (0..layout.indexers()).filter(of_kind).map(|indexer| layout.record_bytes(indexer))
+/// Returns the bytes of the longest record of the indexers with one layer, or of those with several; 0 without any.
+fn longest_record(layout: &Layout, several: bool) -> usize {
+    let of_kind = |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
+    let of_kind = (0..layout.indexers()).filter(of_kind);
+    of_kind.map(|indexer| layout.record_bytes(indexer)).max().unwrap_or(0)
 }
 
 /// Returns the bytes of the bounce buffer of each transfer over a pool with this layout; 0 if it needs none.
 pub(super) fn transfer_bytes(layout: Option<&Layout>) -> usize {
-    let record = layout.and_then(|layout| record_bytes(layout, false).max());
-    whole_pages(record.map_or(0, |record| SHARED_BYTES.max(record)))
+    match layout.map_or(0, |layout| longest_record(layout, false)) {
+        0 => 0,
+        record => whole_pages(SHARED_BYTES.max(record)),
+    }
 }
 
 fn whole_pages(bytes: usize) -> usize {
@@ -51,7 +53,7 @@ fn whole_pages(bytes: usize) -> usize {
 /// Returns the bytes of the bounce buffer of a plan whose miss lists have `places` places; 0 if no layers
 /// share records.
 fn kept_bytes(layout: &Layout, places: usize) -> usize {
-    let record = record_bytes(layout, true).max().unwrap_or(0);
+    let record = longest_record(layout, true);
     whole_pages(record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record)))
 }
 
@@ -89,10 +91,10 @@ pub(super) struct RecordsReader {
     reader: Reader,
     /// The bounce buffer for the records of single layers.
     bounce: Option<Arc<Unforked>>,
-    /// The memory of reads that may be under way.
+    /// The memory of the transfer that was begun last, to which reads may be under way.
     target: Option<Arc<Unforked>>,
     /// How long transfers have waited for reads, without the copies meanwhile.
-    wait: Duration,
+    pub wait: Duration,
     doing: Doing,
     /// The records that are read, or were last.
     listed: Range<usize>,
@@ -151,9 +153,11 @@ impl RecordsReader {
     ) -> Result<()> {
         self.reader.clear();
         // What the plan holds counts again once everything that was written since was read.
-        (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamp());
+        (self.held, self.stamp) = (plan.sort_records(), self.reader.store().stamps.now());
         (self.listed, self.failed, self.doing) = (0..0, OnceLock::new(), Doing::Nothing);
-        let mut copy = RecordsCopy::new(resources, copier, plan, layers)?;
+        let (mut copy, memory) =
+            RecordsCopy::new((resources, copier), plan, layers, self.bounce.as_ref())?;
+        self.target = Some(memory);
         // SAFETY: what the copy refers to is kept (`# Safety`).
         unsafe { self.advance(background, &mut copy) }
     }
@@ -175,18 +179,16 @@ impl RecordsReader {
         plan: &mut Plan,
         layers: &[usize],
     ) -> Result<()> {
-        let kept = RecordsCopy::new(resources, copier, plan, layers)
-            .and_then(|mut copy| self.complete(background, &mut copy));
+        let copy = RecordsCopy::new((resources, copier), plan, layers, self.bounce.as_ref());
+        let kept = copy.and_then(|(copy, _)| self.complete(background, copy));
         self.doing = Doing::Nothing;
+        if self.reader.under_way() == 0 {
+            self.target = None;
+        }
         plan.keep_records(matches!(kept, Ok(true)).then_some(self.stamp));
         // After an error the call is repeated, and finds them again.
         plan.take_lost(kept.is_ok());
         kept.map(drop)
-    }
-
-    /// Returns how long transfers have waited for reads since the last call of this method.
-    pub fn take_wait(&mut self) -> Duration {
-        mem::take(&mut self.wait)
     }
 
     /// Waits for reads of a transfer that has failed, which may still write to a bounce buffer.
@@ -209,22 +211,6 @@ impl RecordsReader {
         Ok(())
     }
 
-    /// Returns whether the plan holds all records of the transfer when it has ended.
-    fn keeps(&self, copy: &RecordsCopy<'_>, memory: &Unforked) -> bool {
-        let shared = copy.store.layout().group_layers(copy.indexer) > 1;
-        shared && copy.records.count <= memory.len() / copy.record_bytes
-    }
-
-    /// Gives a transfer the memory of its records.
-    fn put(&self, copy: &mut RecordsCopy<'_>) -> Result<Arc<Unforked>> {
-        let shared = copy.store.layout().group_layers(copy.indexer) > 1;
-        let bounce = if shared { &copy.records.bounce } else { &self.bounce };
-        let memory = bounce.clone().ok_or(Error::Broken)?;
-        copy.bounce = Address(memory.ptr());
-        copy.first = if self.keeps(copy, &memory) { 0 } else { self.listed.start };
-        Ok(memory)
-    }
-
     /// Starts what comes next.
     ///
     /// # Safety
@@ -235,27 +221,13 @@ impl RecordsReader {
         copy: &mut RecordsCopy<'_>,
     ) -> Result<()> {
         let (count, start, before) = (copy.records.count, self.listed.end, self.doing);
-        self.listed = start..start;
-        let memory = self.put(copy)?;
-        self.doing = Doing::Nothing;
-        let most = match (self.keeps(copy, &memory), self.reader.io_uring()) {
-            (true, false) => count,
-            _ => MAX_LIST.min(memory.len() / copy.record_bytes),
-        };
+        (self.listed, self.doing) = (start..start, Doing::Nothing);
+        copy.start_at(start);
+        let most = MAX_LIST.min(copy.room);
         if !self.reader.io_uring() {
-            self.listed.end = count.min(start + most);
-            let (records, held, failed) = (self.listed.clone(), self.held, &self.failed);
-            if !records.is_empty() {
-                self.doing = Doing::Job;
-                let (job, start) =
-                    (Job::Reads { copy: copy.clone(), records, held, failed }, Instant::now());
-                // SAFETY: what the copy refers to is kept (`# Safety`), and the drop of the engine ends the job
-                // before that of this value.
-                let started = unsafe { background.start(self.place, job) };
-                self.wait += start.elapsed();
-                return started;
-            }
-            return Ok(());
+            self.listed.end = if copy.kept { count } else { count.min(start + most) };
+            // SAFETY: as for this function.
+            return unsafe { self.start_job(background, copy, self.listed.clone()) };
         }
         let mut listed = 0;
         while self.listed.end < count && listed < most {
@@ -270,29 +242,59 @@ impl RecordsReader {
             }
         }
         if listed > 0 {
-            self.reader.start()?;
-            (self.doing, self.target) = (Doing::Reads, Some(memory));
+            self.reader.start();
+            self.doing = Doing::Reads;
         } else if self.held.is_some() && before != Doing::Job {
-            self.doing = Doing::Job;
-            // SAFETY: what the copy refers to is kept (`# Safety`).
-            return unsafe { background.start(self.place, Job::Held(copy.clone())) };
+            // SAFETY: as for this function.
+            return unsafe { self.start_job(background, copy, 0..count) };
         }
         Ok(())
     }
 
-    /// Copies the records to the layers as they arrive. Returns whether the plan holds them afterwards.
-    fn complete(
+    /// Lets workers copy records that are there, if there are any. Without io_uring they read them first.
+    ///
+    /// # Safety
+    /// As for [`Background::start`].
+    unsafe fn start_job(
         &mut self,
         background: &mut Background,
-        copy: &mut RecordsCopy<'_>,
-    ) -> Result<bool> {
-        let memory = self.put(copy)?;
+        copy: &RecordsCopy<'_>,
+        records: Range<usize>,
+    ) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.doing = Doing::Job;
+        let (pieces, held, nanoseconds) = if self.reader.io_uring() {
+            // None was written since it was read.
+            (copy.resources.config.cores, Some(u64::MAX), copy.nanoseconds())
+        } else {
+            (records.len(), self.held, u64::MAX)
+        };
+        let (copy, failed, start) = (copy.clone(), &self.failed, Instant::now());
+        let job = Job::Records { copy, records, pieces, held, failed };
+        // SAFETY: what the copy refers to is kept (`# Safety`), and the drop of the engine ends the job before that of
+        // this value.
+        let started = unsafe { background.start(self.place, job, (pieces, nanoseconds)) };
+        self.job_waited(start);
+        started
+    }
+
+    /// Counts the time of a job that reads. Threads that wait and copy at once are not told apart.
+    fn job_waited(&mut self, start: Instant) {
+        if !self.reader.io_uring() {
+            self.wait += start.elapsed();
+        }
+    }
+
+    /// Copies the records to the layers as they arrive. Returns whether the plan holds them afterwards.
+    fn complete(&mut self, background: &mut Background, mut copy: RecordsCopy<'_>) -> Result<bool> {
+        copy.start_at(self.listed.start);
         while self.doing != Doing::Nothing {
             let (start, mut copying) = (Instant::now(), Duration::ZERO);
             if self.doing == Doing::Job {
                 let ended = background.finish(self.place);
-                // Threads that wait and copy at once are not told apart.
-                self.wait += if self.reader.io_uring() { copying } else { start.elapsed() };
+                self.job_waited(start);
                 ended?;
                 self.failed.take().map_or(Ok(()), Err)?;
             } else {
@@ -307,16 +309,13 @@ impl RecordsReader {
                     copying += arrived.elapsed();
                 });
                 self.wait += start.elapsed().saturating_sub(copying);
-                if self.reader.under_way() == 0 {
-                    self.target = None;
-                }
                 result?;
             }
             // SAFETY: this function ends what it starts, or the drop of the engine does after a panic, before
             // anything that the copy refers to is gone.
-            unsafe { self.advance(background, copy)? };
+            unsafe { self.advance(background, &mut copy)? };
         }
-        Ok(self.keeps(copy, &memory))
+        Ok(copy.kept)
     }
 }
 

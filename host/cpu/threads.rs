@@ -1,12 +1,12 @@
 //! The threads that a worker pool starts: they enter a launch, run pieces, and leave.
 
-use std::cell::UnsafeCell;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::stages::InProgress;
 use super::wait::Notify;
 use crate::system::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
 use crate::system::fork::Birth;
@@ -48,18 +48,9 @@ const OPEN: u64 = 1 << 16;
 const INSIDE: u64 = OPEN - 1;
 const NUMBER: u32 = 17;
 
-/// A launch, which each thread runs with its worker.
-pub(super) trait Launch: Sync {
-    fn run(&self, worker: usize);
-}
-
-impl Launch for () {
-    fn run(&self, _: usize) {}
-}
-
 struct Shared {
     /// The launch in progress, which is valid while the door is open or a helper is inside.
-    launch: UnsafeCell<*const dyn Launch>,
+    launch: AtomicPtr<InProgress<'static>>,
     door: AtomicU64,
     stop: AtomicBool,
     spin: Duration,
@@ -69,13 +60,6 @@ struct Shared {
     left: Notify,
     started: AtomicUsize,
 }
-
-// SAFETY: the launching thread writes `launch` only while the door is closed and no helper is
-// inside. A helper reads it only after it has entered by the door, which the launching thread
-// opens after the write.
-unsafe impl Sync for Shared {}
-// SAFETY: the pointer is used as described for Sync, on any thread; a `Launch` is `Sync`.
-unsafe impl Send for Shared {}
 
 /// The started threads of a worker pool.
 pub(super) struct Helpers {
@@ -90,7 +74,7 @@ impl Helpers {
     pub fn start(config: &WorkerConfig) -> Result<Self> {
         let count = config.threads - 1;
         let shared = Arc::new(Shared {
-            launch: UnsafeCell::new(&()),
+            launch: AtomicPtr::default(),
             door: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             spin: config.spin,
@@ -140,15 +124,10 @@ impl Helpers {
     /// # Safety
     /// No other launch is open. This one stays where it is until the call of [`Self::close`] has returned, and
     /// so does what its pieces use.
-    pub unsafe fn open(&self, launch: &dyn Launch) {
+    pub unsafe fn open(&self, launch: &InProgress<'_>) {
         let shared = &*self.shared;
-        // SAFETY: the last launch ended with the door closed and no helper inside, so no thread reads
-        // `launch` here. Only the lifetime changes: helpers use the reference while they are inside, and it is
-        // valid until `close` returns (`# Safety`), when none is.
-        unsafe {
-            *shared.launch.get() =
-                mem::transmute::<*const dyn Launch, *const (dyn Launch + 'static)>(launch);
-        }
+        // Helpers read the pointer after they have come in by the door, which opens below.
+        shared.launch.store((&raw const *launch).cast_mut().cast(), Ordering::Relaxed);
         let number = (shared.door.load(Ordering::Relaxed) >> NUMBER) + 1;
         shared.door.store(number << NUMBER | OPEN, Ordering::Release);
         shared.idle.notify();
@@ -223,8 +202,9 @@ fn help(shared: &Shared, worker: usize, cpus: &[usize]) {
         let enter = |door| enterable(door, seen).then_some(door + 1);
         let Ok(door) = shared.door.fetch_update(success, failure, enter) else { continue };
         seen = door >> NUMBER;
-        // SAFETY: this helper is inside, so the pointer is that of the launch in progress.
-        let launch = unsafe { &**shared.launch.get() };
+        // SAFETY: this helper is inside, so the pointer is that of the launch in progress, which stays where it is until
+        // `close` has seen that no helper is inside (`open`).
+        let launch = unsafe { &*shared.launch.load(Ordering::Relaxed) };
         launch.run(worker);
         let before = shared.door.fetch_sub(1, Ordering::Release);
         if before & OPEN == 0 && before & INSIDE == 1 {

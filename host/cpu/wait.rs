@@ -65,24 +65,17 @@ impl Notify {
 
 /// Polls for as long as `limit` and returns whether `ready` was true.
 fn poll(limit: Duration, ready: impl Fn() -> bool) -> bool {
-    if ready() {
-        return true;
-    }
-    if limit.is_zero() {
-        return false;
-    }
-    let start = Instant::now();
-    loop {
-        for _ in 0..POLLS {
-            if ready() {
-                return true;
-            }
-            core::hint::spin_loop();
+    let mut start = None;
+    for poll in (0..POLLS).cycle() {
+        if ready() {
+            return true;
         }
-        if start.elapsed() >= limit {
-            return false;
+        if poll == 0 && start.get_or_insert_with(Instant::now).elapsed() >= limit {
+            break;
         }
+        core::hint::spin_loop();
     }
+    false
 }
 
 #[cfg(test)]

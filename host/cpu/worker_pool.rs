@@ -15,48 +15,19 @@
 //! are rough, and a wrong one costs only time: whoever runs a piece, the result is the same. docs/benchmarks.md names
 //! the machines on which the measured ones were taken.
 
-use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use super::stages::InProgress;
+pub use super::stages::{Executor, Stage, in_piece};
+use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
-use super::threads::{Helpers, Launch};
-use super::wait::Notify;
 use crate::call::Batch;
 use crate::system::cpus::MAX_CORES;
 use crate::system::fork::Birth;
-use crate::{Error, Result, ensure};
-
-/// Threads of the caller, for example a serving engine's own pool.
-pub trait Executor: Send + Sync {
-    /// Calls `task` once with each number in `0..count`, on any threads and at the same time where
-    /// it can, and returns when all calls have returned. It is called by one thread at a time. A
-    /// call that it leaves out costs only speed.
-    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
-}
-
-/// A stage of a launch.
-#[derive(Clone, Copy)]
-pub struct Stage<'a> {
-    /// The number of pieces.
-    pub pieces: usize,
-    /// Runs a piece; it is called once for each, with (piece, worker). No two calls at a time have
-    /// the same worker.
-    pub run: &'a (dyn Fn(usize, usize) + Sync),
-}
-
-thread_local! {
-    static IN_PIECE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns whether this thread runs a piece of a launch, for a panic hook that keeps quiet about
-/// panics that become errors.
-pub fn in_piece() -> bool {
-    IN_PIECE.get()
-}
+use crate::{Result, ensure};
 
 /// The workers of one or several engines. A clone stands for the same workers.
 #[derive(Clone)]
@@ -83,11 +54,12 @@ impl WorkerPool {
     /// If a number is out of range, a CPU is not one of this process or too few are left to pin to,
     /// or the system refuses a thread. No thread is left then.
     pub fn new(config: &WorkerConfig) -> Result<Self> {
-        check_threads(config)?;
-        let helpers = Helpers::start(config)?;
-        let placed = if config.pin { "pinned" } else { "not pinned" };
-        log::debug!("{} worker threads, {placed}", config.threads);
-        Ok(Self::with_kind(config, Kind::Own(helpers)))
+        Self::with_kind(config, || {
+            let helpers = Helpers::start(config)?;
+            let placed = if config.pin { "pinned" } else { "not pinned" };
+            log::debug!("{} worker threads, {placed}", config.threads);
+            Ok(Kind::Own(helpers))
+        })
     }
 
     /// Makes workers of the caller's threads, and starts none. `config.threads` is the number of
@@ -96,16 +68,17 @@ impl WorkerPool {
     /// # Errors
     /// If the number is out of range, or `cpus` or `pin` is set, which concern started threads.
     pub fn on_executor(config: &WorkerConfig, executor: Arc<dyn Executor>) -> Result<Self> {
-        check_threads(config)?;
         ensure!(!config.pin && config.cpus.is_empty(), "cpus or pin" is "set", but
             "the threads of an executor are placed by their owner"; "leave cpus empty and pin off");
-        Ok(Self::with_kind(config, Kind::Callers(executor)))
+        Self::with_kind(config, || Ok(Kind::Callers(executor)))
     }
 
-    fn with_kind(config: &WorkerConfig, kind: Kind) -> Self {
+    fn with_kind(config: &WorkerConfig, kind: impl FnOnce() -> Result<Kind>) -> Result<Self> {
         let WorkerConfig { threads, spin, .. } = *config;
-        let (busy, birth) = (AtomicBool::new(false), Birth::now());
-        Self(Arc::new(Workers { threads, spin, busy, birth, kind }))
+        ensure!((1..=MAX_CORES).contains(&threads), "worker threads" is threads, but
+            "it must be 1..={MAX_CORES}"; "count the caller's thread, too");
+        let (busy, birth, kind) = (AtomicBool::new(false), Birth::now(), kind()?);
+        Ok(Self(Arc::new(Workers { threads, spin, busy, birth, kind })))
     }
 
     /// Returns the number of threads that run a launch, the caller's included.
@@ -206,125 +179,9 @@ impl WorkerPool {
     }
 }
 
-fn check_threads(config: &WorkerConfig) -> Result<()> {
-    ensure!((1..=MAX_CORES).contains(&config.threads), "worker threads" is config.threads, but
-        "it must be 1..={MAX_CORES}"; "count the caller's thread, too");
-    Ok(())
-}
-
 impl fmt::Debug for WorkerPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerPool").field("threads", &self.threads()).finish_non_exhaustive()
-    }
-}
-
-/// A launch in progress: it lies on the stack of the thread that launches.
-pub(super) struct InProgress<'a> {
-    one: Option<Stage<'a>>,
-    two: Option<Stage<'a>>,
-    /// What a thread does, with its worker, when no piece is left.
-    last: Option<&'a (dyn Fn(usize) + Sync)>,
-    next: [AtomicUsize; 2],
-    /// Finished pieces of stage one.
-    done: AtomicUsize,
-    start: Instant,
-    /// Nanoseconds from the start to the end of stage one; 0 before.
-    one_done: AtomicU64,
-    panicked: AtomicBool,
-    sync_all: Notify,
-    spin: Duration,
-}
-
-impl Launch for InProgress<'_> {
-    /// Runs pieces of stage one until none is left, waits for those of other threads (SyncAll), runs
-    /// pieces of stage two until none is left, and does what is left of this worker's pieces.
-    fn run(&self, worker: usize) {
-        if let Some(one) = self.one {
-            while let Some(piece) = self.claim(0, one) {
-                self.run_piece(one, piece, worker);
-                if self.done.fetch_add(1, Ordering::AcqRel) + 1 == one.pieces {
-                    let nanoseconds = self.start.elapsed().as_nanos() as u64;
-                    self.one_done.store(nanoseconds, Ordering::Relaxed);
-                    self.sync_all.notify();
-                }
-            }
-            if self.two.is_some() {
-                self.sync_all.wait(self.spin, || self.is_done());
-            }
-        }
-        if let Some(two) = self.two {
-            while !self.panicked.load(Ordering::Acquire)
-                && let Some(piece) = self.claim(1, two)
-            {
-                self.run_piece(two, piece, worker);
-            }
-        }
-        if let Some(last) = self.last {
-            self.run_piece(Stage { pieces: 1, run: &|_, worker| last(worker) }, 0, worker);
-        }
-    }
-}
-
-impl<'a> InProgress<'a> {
-    pub fn new(
-        [one, two]: [Option<Stage<'a>>; 2],
-        last: Option<&'a (dyn Fn(usize) + Sync)>,
-        spin: Duration,
-    ) -> Self {
-        let (next, done) = (Default::default(), AtomicUsize::new(0));
-        let (panicked, one_done) = (AtomicBool::new(false), AtomicU64::new(0));
-        let (start, sync_all) = (Instant::now(), Notify::default());
-        Self { one, two, last, next, done, start, one_done, panicked, sync_all, spin }
-    }
-
-    /// Runs the launch on the caller's threads, with at most `threads` workers.
-    fn run_on(&self, executor: &dyn Executor, threads: usize) {
-        let started = AtomicUsize::new(0);
-        let task = |_: usize| {
-            // The numbers count calls, because an executor may repeat its own.
-            let worker = started.fetch_add(1, Ordering::Relaxed);
-            if worker < threads {
-                self.run(worker);
-            }
-        };
-        let run = || executor.run(threads, &task);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-            core::mem::forget(payload);
-            self.panicked.store(true, Ordering::SeqCst);
-        }
-        // No task runs any more. Pieces are left only if the executor has left out calls.
-        self.run(0);
-    }
-
-    /// Returns whether all pieces of stage one have ended.
-    pub fn is_done(&self) -> bool {
-        self.one.is_none_or(|one| self.done.load(Ordering::Acquire) == one.pieces)
-    }
-
-    fn claim(&self, stage: usize, of: Stage<'_>) -> Option<usize> {
-        let piece = self.next[stage].fetch_add(1, Ordering::Relaxed);
-        (piece < of.pieces).then_some(piece)
-    }
-
-    /// Runs a piece. It catches a panic, so that the other threads do not wait for ever.
-    fn run_piece(&self, stage: Stage<'_>, piece: usize, worker: usize) {
-        let outer = IN_PIECE.replace(true);
-        let ran = catch_unwind(AssertUnwindSafe(|| (stage.run)(piece, worker)));
-        IN_PIECE.set(outer);
-        if let Err(payload) = ran {
-            // The payload's destructor may panic, too.
-            core::mem::forget(payload);
-            self.panicked.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Returns how long stage one took, or an error if a piece has panicked, once every thread has
-    /// left the launch.
-    pub fn result(&self) -> Result<Duration> {
-        if self.panicked.load(Ordering::Acquire) {
-            return Err(Error::Broken);
-        }
-        Ok(Duration::from_nanos(self.one_done.load(Ordering::Relaxed)))
     }
 }
 

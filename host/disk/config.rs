@@ -17,7 +17,8 @@ pub struct PoolFile {
     /// Whether reads and writes use io_uring, where the kernel allows it. Otherwise they use `preadv`
     /// and `pwritev`.
     pub io_uring: bool,
-    /// Bytes of the queue of writes, at most 256 MiB. It holds at least 8 records.
+    /// Bytes of the queue of writes, at most 256 MiB; it holds at least 8 records. 0: those of 1024 records with their
+    /// padding, at least 8 MiB and at most 256 MiB.
     pub queue_bytes: usize,
     /// The longest time without a completed read or write after which a call returns an error. A call
     /// of `preadv` or `pwritev` cannot be interrupted, so without io_uring the limit bounds the waits
@@ -41,15 +42,15 @@ pub struct PoolSessions {
 }
 
 impl PoolFile {
-    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT and io_uring, a
-    /// queue of writes of 8 MiB and a limit of 30 seconds.
+    /// Returns a private file in the folder `path`, or on this block device, with O_DIRECT and io_uring, the default
+    /// queue of writes and a limit of 30 seconds.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             keep: false,
             buffered: false,
             io_uring: true,
-            queue_bytes: 8 << 20,
+            queue_bytes: 0,
             timeout: Duration::from_secs(30),
             sessions: PoolSessions::default(),
         }

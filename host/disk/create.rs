@@ -2,23 +2,22 @@
 
 use std::sync::{Arc, PoisonError};
 
-use rustix::io::retry_on_intr;
 use spin::Mutex;
 
-use super::aligned::{ALIGNMENT, Aligned};
+use super::aligned::ALIGNMENT;
 use super::bits::Bits;
 use super::config::{PoolFile, PoolSessions};
 use super::header::{self, Header, MAX_LAYERS, Places};
 use super::info::{DiskCounters, DiskInfo};
 use super::open::{self, Opened};
 use super::record_layout::{Layout, Shape};
-use super::records::{Records, check_len};
+use super::records::Records;
 use super::session::SessionTable;
 use super::stamps::Stamps;
-use super::store::{DEPTH, Store, Wrap};
+use super::store::{Store, Wrap};
 use super::write_queue::{self, MAX_BYTES, WriteQueue};
 use crate::system::fork::Birth;
-use crate::{Error, Result, ensure, invalid};
+use crate::{Result, ensure, invalid};
 
 impl Store {
     /// Makes the file at its full size. An error leaves nothing behind.
@@ -29,33 +28,22 @@ impl Store {
     pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
         let opened = Opened::create(file)?;
         if file.keep || opened.device {
-            opened.lock(&file.path)?;
+            opened.lock()?;
         }
-        let (layout, places) = Self::lay_out(shape, file, opened.block, 2)?;
-        opened.reserve(&file.path, layout.end())?;
-        let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-        let records = Self::records(file, layout, None, &opened, wrap)?;
-        if opened.device {
-            records.read(0, block.bytes_mut())?;
-            ensure!(!header::is_header(block.bytes()), "pool file" is file.path.display(), but
-                "this device holds a pool that was kept, and nothing is overwritten";
-                "open it, or clear its first 16 KiB");
-        }
-        let store = Self::assemble(shape, file, records, places)?;
+        let store = Self::make(shape, file, &opened, (opened.block, 2), None, wrap)?;
         if file.keep {
             let records = &store.records;
             if opened.device {
                 store.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear(records)?;
             }
             let (number, sessions) = (records.number, file.sessions.clone());
-            let (shape, block_bytes) = (shape.clone(), opened.block);
-            let header = Header { shape, block: block_bytes, number, copies: 2, sessions };
-            header.encode(&mut block);
-            records.write(header::BYTES as u64, block.bytes())?;
-            records.write(0, block.bytes())?;
+            let (shape, block) = (shape.clone(), opened.block);
+            let header = Header { shape, block, number, copies: 2, sessions };
+            header.write(records, 1)?;
+            header.write(records, 0)?;
             records.sync()?;
             if !opened.device {
-                opened.sync_folder(&file.path)?;
+                opened.sync_folder()?;
             }
         }
         opened.finish();
@@ -69,26 +57,21 @@ impl Store {
     /// process or pool has it open, or a system call fails.
     pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
         let opened = Opened::existing(file)?;
-        opened.lock(&file.path)?;
-        let (header, damaged) = Self::header(&opened, file)?;
+        opened.lock()?;
+        let (header, damaged) = Self::header(&opened)?;
         header.check(shape)?;
         let file = &PoolFile { sessions: header.sessions.clone(), ..file.clone() };
         ensure!(file.buffered || header.block.is_multiple_of(opened.block), "block of the pool file" is
             header.block, but "this device reads blocks of {}", opened.block;
             "set buffered, or move the file back to a device like the one that it was made on");
-        let (layout, places) = Self::lay_out(shape, file, header.block, header.copies)?;
-        check_len(&*opened.file, &file.path, layout.end())?;
-        let records = Self::records(file, layout, Some(header.number), &opened, wrap)?;
-        let mut store = Self::assemble(shape, file, records, places)?;
+        let places = (header.block, header.copies);
+        let mut store = Self::make(shape, file, &opened, places, Some(header.number), wrap)?;
         let sessions = store.sessions.get_mut().unwrap_or_else(PoisonError::into_inner);
         sessions.read(&store.records, &store.kept)?;
         if let Some(copy) = damaged {
-            let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-            header.encode(&mut block);
-            store.records.write((copy * header::BYTES) as u64, block.bytes())?;
+            header.write(&store.records, copy)?;
             store.records.sync()?;
         }
-        opened.finish();
         Ok(store)
     }
 
@@ -98,7 +81,7 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid.
     pub fn plan_bytes(shape: &Shape, file: &PoolFile) -> Result<usize> {
-        let (layout, _) = Self::lay_out(shape, file, ALIGNMENT, 2)?;
+        let (layout, _) = Self::lay_out(shape, file, (ALIGNMENT, 2))?;
         let sessions = SessionTable::plan_bytes(&file.sessions, shape.rows, ALIGNMENT);
         let (record, layers) = (layout.max_record_bytes(), layout.max_group_layers());
         let queue = write_queue::plan_bytes(record, layers, file.queue_bytes);
@@ -112,8 +95,8 @@ impl Store {
     /// # Errors
     /// If the file cannot be read, or its header is not one of this version.
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
-        let opened = Opened::existing(&PoolFile { buffered: true, ..file.clone() })?;
-        Ok(Self::header(&opened, file)?.0.shape)
+        let file = PoolFile { buffered: true, ..file.clone() };
+        Ok(Self::header(&Opened::existing(&file)?)?.0.shape)
     }
 
     /// Returns the layout that [`Self::create`] gives a store of this shape.
@@ -121,16 +104,15 @@ impl Store {
     /// # Errors
     /// If the geometry is invalid, or the path cannot be looked at.
     pub(crate) fn plan_layout(shape: &Shape, file: &PoolFile) -> Result<Layout> {
-        Ok(Self::lay_out(shape, file, open::block_of(file)?, 2)?.0)
+        Ok(Self::lay_out(shape, file, (open::block_of(file)?, 2))?.0)
     }
 
-    /// Checks what does not depend on the file system, and returns the layout of a file, which begins with so many
-    /// headers if it is kept.
+    /// Checks what does not depend on the file system, and returns the layout of a file with blocks of `block` bytes,
+    /// which begins with so many headers if it is kept.
     fn lay_out(
         shape: &Shape,
         file: &PoolFile,
-        block: usize,
-        headers: usize,
+        (block, headers): (usize, usize),
     ) -> Result<(Layout, Places)> {
         ensure!(!file.timeout.is_zero(), "timeout" is format!("{:?}", file.timeout), but
             "every read takes some time"; "pass the longest time that the device may take");
@@ -154,18 +136,8 @@ impl Store {
     }
 
     /// Returns the header of a file, and the number of the copy that is damaged.
-    fn header(opened: &Opened, file: &PoolFile) -> Result<(Header, Option<usize>)> {
-        let read = |copy: usize| {
-            let mut block = Aligned::zeroed("header of the pool file", header::BYTES)?;
-            let at = (copy * header::BYTES) as u64;
-            // What lies behind the end of a shorter file is 0 here, as in no header.
-            let read = retry_on_intr(|| rustix::io::pread(&opened.file.fd, block.bytes_mut(), at));
-            read.map_err(|error| {
-                let remedy = "name another path";
-                Error::os("read", file.path.display().to_string(), error, remedy)
-            })?;
-            Header::decode(block.bytes())
-        };
+    fn header(opened: &Opened<'_>) -> Result<(Header, Option<usize>)> {
+        let read = |copy| opened.header(copy).and_then(|header| Header::decode(header.bytes()));
         match (read(0), read(1)) {
             // A file of version 2 has records behind its header.
             (Ok(first), second) => {
@@ -177,49 +149,43 @@ impl Store {
         }
     }
 
-    fn records(
+    /// Makes the store of a file that is open, with a layout as for [`Self::lay_out`]; `stored` is the random number
+    /// of one that was kept.
+    fn make(
+        shape: &Shape,
         file: &PoolFile,
-        layout: Layout,
-        stored_number: Option<u64>,
-        opened: &Opened,
+        opened: &Opened<'_>,
+        layout: (usize, usize),
+        stored: Option<u64>,
         wrap: Wrap<'_>,
-    ) -> Result<Arc<Records>> {
-        Ok(Arc::new(Records {
+    ) -> Result<Self> {
+        let (layout, places) = Self::lay_out(shape, file, layout)?;
+        opened.reserve(layout.end(), stored.is_none())?;
+        ensure!(!opened.device || stored.is_some() || !header::is_header(opened.header(0)?.bytes()),
+            "pool file" is file.path.display(), but
+            "this device holds a pool that was kept, and nothing is overwritten";
+            "open it, or clear its first 16 KiB");
+        let tokens = if file.sessions.token_bytes == 0 { 0 } else { layout.rows() };
+        let (rows, records) = (layout.row_count() + tokens, layout.indexers() * layout.rows());
+        let records = Arc::new(Records {
             disk: wrap(opened.file.clone()),
-            path: file.path.clone(),
+            file: file.clone(),
             memory_alignment: opened.memory_alignment,
-            unit: if file.buffered { 1 } else { layout.block() },
-            keep: file.keep,
-            io_uring: file.io_uring,
-            timeout: file.timeout,
-            number: stored_number.unwrap_or_else(open::random),
-            present: {
-                let tokens = if file.sessions.token_bytes == 0 { 0 } else { layout.rows() };
-                let bits = layout.row_count() + tokens;
-                Bits::new("bits of rows", bits, stored_number.is_some())?
-            },
-            queued: Bits::new("bits of queued records", layout.indexers() * layout.rows(), false)?,
+            number: stored.unwrap_or_else(open::random),
+            present: Bits::new("bits of rows", rows, stored.is_some())?,
+            queued: Bits::new("bits of queued records", records, false)?,
             counters: DiskCounters::default(),
             birth: Birth::now(),
             layout,
-        }))
-    }
-
-    fn assemble(
-        shape: &Shape,
-        file: &PoolFile,
-        records: Arc<Records>,
-        places: Places,
-    ) -> Result<Self> {
-        let (table, kept) = SessionTable::new(&records, &file.sessions, places.sessions)?;
-        let (queue, io_uring) = Self::operations(&records, DEPTH)?;
-        let queue = WriteQueue::new(&records, queue, file.queue_bytes)?;
+        });
+        let (sessions, kept) = SessionTable::new(&records, places.sessions)?;
+        let queue = WriteQueue::new(&records)?;
         let layout = &records.layout;
         let info = DiskInfo {
             path: file.path.display().to_string(),
             keep: file.keep,
             direct: !file.buffered,
-            io_uring,
+            io_uring: queue.flight.has_queue(),
             block: layout.block(),
             memory_alignment: records.memory_alignment,
             file_bytes: layout.end(),
@@ -230,10 +196,15 @@ impl Store {
             queue_records: queue.entries.all.len(),
             sessions: file.sessions.clone(),
         };
-        let (queue, stamps) = (Mutex::new(queue), Stamps::new()?);
-        let (sessions, tokens, token_bytes) =
-            (table.into(), places.tokens, file.sessions.token_bytes);
-        let format = shape.format.clone();
-        Ok(Self { records, info, format, queue, stamps, sessions, kept, tokens, token_bytes })
+        Ok(Self {
+            info,
+            format: shape.format.clone(),
+            queue: Mutex::new(queue),
+            stamps: Stamps::new()?,
+            sessions: sessions.into(),
+            kept,
+            tokens: places.tokens,
+            records,
+        })
     }
 }

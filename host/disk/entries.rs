@@ -7,16 +7,17 @@ use std::sync::Arc;
 use super::io::Piece;
 use super::records::Records;
 use crate::Result;
-use crate::system::mapping::Mapping;
 use crate::system::reserve;
+use crate::system::unforked::Unforked;
 
 const WHAT: &str = "queue of writes";
 /// The number of an entry that is none.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// What happens to the record of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum EntryState {
+    #[default]
     Free,
     /// Its memory may change.
     Filling,
@@ -28,7 +29,7 @@ pub(super) enum EntryState {
 }
 
 /// A record in the queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct QueueEntry {
     pub state: EntryState,
     /// Whether the entry is on the list of those that are written next.
@@ -37,8 +38,6 @@ pub(super) struct QueueEntry {
     pub alone: bool,
     pub indexer: u32,
     pub row: usize,
-    /// Rows that have arrived.
-    pub rows: u32,
     /// The entry before it in its operation.
     pub before: u32,
     /// The next entry whose record has the same hash.
@@ -51,7 +50,7 @@ pub(super) struct QueueEntry {
 /// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
 pub(super) struct QueueEntries {
     records: Arc<Records>,
-    pub memory: Mapping,
+    pub memory: Unforked,
     /// Bytes from one record in memory to the next.
     stride: usize,
     pub all: Vec<QueueEntry>,
@@ -62,7 +61,7 @@ pub(super) struct QueueEntries {
     /// The words of `arrived` that each entry has.
     words: usize,
     /// The entries that are free. Those that are taken one after another are neighbours in memory, if possible.
-    free: Vec<u32>,
+    pub free: Vec<u32>,
 }
 
 impl QueueEntries {
@@ -70,24 +69,14 @@ impl QueueEntries {
         let layout = &records.layout;
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let words = layout.max_group_layers().div_ceil(64);
-        let none = QueueEntry {
-            state: EntryState::Free,
-            listed: false,
-            alone: false,
-            indexer: 0,
-            row: 0,
-            rows: 0,
-            before: NONE,
-            next: NONE,
-            range: 0..0,
-        };
+        let bytes = (stride * (count + spare)).next_multiple_of(rustix::param::page_size());
         let mut free = reserve::with_capacity(WHAT, count)?;
         free.extend((0..count as u32).rev());
         Ok(Self {
             records: Arc::clone(records),
-            memory: Mapping::anonymous(WHAT, stride * (count + spare))?,
+            memory: Unforked::zeroed(WHAT, bytes, None)?,
             stride,
-            all: reserve::filled(WHAT, count, none)?,
+            all: reserve::filled(WHAT, count, QueueEntry::default())?,
             heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,
             arrived: reserve::filled(WHAT, count * words, 0)?,
             words,
@@ -124,16 +113,6 @@ impl QueueEntries {
         (at != NONE).then_some(at as usize)
     }
 
-    /// Returns whether no record is in the queue.
-    pub fn is_empty(&self) -> bool {
-        self.free.len() == self.all.len()
-    }
-
-    /// Returns whether a record can be taken.
-    pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
-    }
-
     /// Returns whether the memory of an entry may change.
     pub fn is_open(&self, at: usize) -> bool {
         matches!(self.all[at].state, EntryState::Filling | EntryState::Merged)
@@ -146,14 +125,10 @@ impl QueueEntries {
         let head = self.hash(record);
         self.all[at] = QueueEntry {
             state: EntryState::Filling,
-            listed: false,
-            alone: false,
             indexer: indexer as u32,
             row,
-            rows: 0,
-            before: NONE,
             next: std::mem::replace(&mut self.heads[head], number),
-            range: 0..0,
+            ..QueueEntry::default()
         };
         self.records.queued.set(record);
         let words = self.words;
@@ -204,10 +179,7 @@ impl QueueEntries {
     /// Notes that the row at this place has arrived.
     pub fn note(&mut self, at: usize, place: usize) {
         self.all[at].state = EntryState::Filling;
-        if !self.has(at, place) {
-            self.all[at].rows += 1;
-            self.arrived[at * self.words + place / 64] |= 1 << (place % 64);
-        }
+        self.arrived[at * self.words + place / 64] |= 1 << (place % 64);
     }
 
     /// Returns the number of layers of an entry's record.
@@ -217,14 +189,12 @@ impl QueueEntries {
 
     /// Returns whether the rows of all layers are in the entry.
     pub fn is_whole(&self, at: usize) -> bool {
-        self.all[at].rows as usize == self.layers(at)
+        let arrived = &self.arrived[at * self.words..][..self.words];
+        arrived.iter().map(|word| word.count_ones() as usize).sum::<usize>() == self.layers(at)
     }
 
     /// Returns the first place that has arrived, and the one behind the last.
     fn span(&self, at: usize) -> Range<usize> {
-        if self.is_whole(at) {
-            return 0..self.layers(at);
-        }
         let mut places = (0..self.layers(at)).filter(|&place| self.has(at, place));
         let first = places.next().unwrap_or(0);
         first..places.next_back().unwrap_or(first) + 1

@@ -20,23 +20,21 @@ pub(super) struct File {
 impl Disk for File {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
         let Operation { direction, offset, pieces } = *operation;
-        let pieces = &pieces[..pieces.len().min(MAX_PIECES)];
-        Ok(match direction {
-            Direction::Read => {
-                let slices = pieces.iter().map(|piece| {
-                    // SAFETY: the piece is valid for writes, and no other code uses it (`Disk::run`).
-                    IoSliceMut::new(unsafe { slice::from_raw_parts_mut(piece.at, piece.len) })
-                });
-                let mut slices: heapless::Vec<_, MAX_PIECES> = slices.collect();
-                rustix::io::preadv(&self.fd, &mut slices, offset)?
-            }
-            Direction::Write => {
-                let slices = pieces.iter().map(|piece| {
-                    // SAFETY: the piece is valid for reads, and nobody writes it (`Disk::run`).
-                    IoSlice::new(unsafe { slice::from_raw_parts(piece.at, piece.len) })
-                });
-                let slices: heapless::Vec<_, MAX_PIECES> = slices.collect();
-                rustix::io::pwritev(&self.fd, &slices, offset)?
+        let mut pieces: heapless::Vec<_, MAX_PIECES> =
+            pieces.iter().copied().take(MAX_PIECES).collect();
+        let (at, count) = (pieces.as_mut_ptr(), pieces.len());
+        // SAFETY: both types of slices and a `Piece` have the layout of `struct iovec`. The pieces are valid for this
+        // direction, and no other code uses or, if they are written from, changes their bytes (`Disk::run`).
+        Ok(unsafe {
+            match direction {
+                Direction::Read => {
+                    let slices = slice::from_raw_parts_mut(at.cast::<IoSliceMut<'_>>(), count);
+                    rustix::io::preadv(&self.fd, slices, offset)?
+                }
+                Direction::Write => {
+                    let slices = slice::from_raw_parts(at.cast::<IoSlice<'_>>(), count);
+                    rustix::io::pwritev(&self.fd, slices, offset)?
+                }
             }
         })
     }

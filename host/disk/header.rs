@@ -4,27 +4,31 @@ use super::aligned::Aligned;
 use super::checksum;
 use super::config::PoolSessions;
 use super::record_layout::Shape;
+use super::records::Records;
 use super::session;
 use crate::indexers::Indexers;
-use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
+use crate::rows::{MAX_SEGMENTS, RowFormat};
 use crate::system::reserve;
+use crate::system::stored_words::{put, word};
 use crate::{Result, ensure, invalid};
 
 /// Bytes of a header.
 pub(super) const BYTES: usize = 16384;
-/// Words before those of the segments.
+/// The places of the file's number and of the sizes among the words, and of the segments behind them.
+const NUMBER: usize = 3;
+const SIZES: usize = 4;
 const HEAD: usize = 8;
 const WORDS: usize = HEAD + 2 * MAX_SEGMENTS;
 const MAGIC: u64 = u64::from_le_bytes(*b"AVSGFILE");
 const VERSION: u64 = 3;
 /// The version before: one header, and no sessions.
 const ONE_HEADER: u64 = 2;
-/// Words at the end of a header: the numbers of the sessions.
-const TAIL: usize = 4;
+/// The place of the last words, the numbers of the sessions.
+const TAIL: usize = BYTES / 8 - 4;
 /// The place of the checksum among the words.
 const CHECKSUM: usize = 2;
 /// The most layers of a kept file: the header has the indexer of each.
-pub(super) const MAX_LAYERS: usize = (BYTES - (WORDS + TAIL) * 8) / 4;
+pub(super) const MAX_LAYERS: usize = (TAIL - WORDS) * 2;
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +70,11 @@ impl Places {
     }
 }
 
+/// Returns memory for a header.
+pub(super) fn memory() -> Result<Aligned> {
+    Aligned::zeroed("header of the pool file", BYTES)
+}
+
 /// Returns whether these bytes begin as the header of a kept file.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC.to_le_bytes())
@@ -77,33 +86,25 @@ fn checksum_of(bytes: &[u8]) -> u64 {
 }
 
 impl Header {
-    /// Writes the header: words of 64 bits, then the indexer of each layer, at most [`MAX_LAYERS`], in 32 bits,
-    /// little-endian.
-    pub fn encode(&self, into: &mut Aligned) {
+    /// Writes a copy of the header: words of 64 bits, then the indexer of each layer, at most [`MAX_LAYERS`], in 32
+    /// bits, little-endian.
+    pub fn write(&self, records: &Records, copy: usize) -> Result<()> {
         let Self { shape, block, number, sessions, .. } = self;
-        let segments = shape.format.as_slice();
-        let (rows, layers) = (shape.rows as u64, shape.layers as u64);
-        let mut words = [0; WORDS];
-        (words[0], words[1]) = (MAGIC, VERSION);
-        let numbers = [*number, layers, rows, *block as u64, segments.len() as u64];
-        words[3..HEAD].copy_from_slice(&numbers);
-        let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
-        words[HEAD..].iter_mut().zip(parts).for_each(|(word, part)| *word = part as u64);
-        let bytes = &mut into.bytes_mut()[..BYTES];
-        bytes.fill(0);
-        let (head, indexers) = bytes.split_at_mut(WORDS * 8);
-        let places = head.as_chunks_mut::<8>().0.iter_mut();
-        places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
-        for (layer, place) in indexers.as_chunks_mut::<4>().0[..shape.layers].iter_mut().enumerate()
-        {
+        let mut memory = memory()?;
+        let (bytes, format) = (memory.bytes_mut(), &shape.format);
+        let sizes = [shape.layers, shape.rows, *block, format.as_slice().len()];
+        put(bytes, 0, [MAGIC, VERSION]);
+        put(bytes, NUMBER, [*number]);
+        put(bytes, SIZES, sizes.into_iter().chain(format.sizes()).map(|size| size as u64));
+        let indexers = bytes[WORDS * 8..].as_chunks_mut::<4>().0.iter_mut();
+        for (layer, place) in indexers.take(shape.layers).enumerate() {
             *place = (shape.indexers.of(layer) as u32).to_le_bytes();
         }
-        let PoolSessions { count, rows, bytes: most, token_bytes } = sessions;
-        let tail = [*count, *rows, *most, *token_bytes].map(|number| number as u64);
-        let places = bytes[BYTES - TAIL * 8..].as_chunks_mut::<8>().0.iter_mut();
-        places.zip(tail).for_each(|(place, word)| *place = word.to_le_bytes());
+        let PoolSessions { count, rows, bytes: most, token_bytes } = *sessions;
+        put(bytes, TAIL, [count, rows, most, token_bytes].map(|size| size as u64));
         let sum = checksum_of(bytes);
-        bytes[CHECKSUM * 8..][..8].copy_from_slice(&sum.to_le_bytes());
+        put(bytes, CHECKSUM, [sum]);
+        records.write((copy * BYTES) as u64, bytes)
     }
 
     /// Reads a header of [`BYTES`] bytes.
@@ -118,62 +119,51 @@ impl Header {
         if !is_header(bytes) {
             return Err(bad("not that of a pool".into()));
         }
-        let mut words = [0u64; WORDS];
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
+        let version = word(bytes, 1);
+        if ![ONE_HEADER, VERSION].contains(&version) {
+            return Err(bad(format!("of version {version}, not {VERSION}")));
         }
-        if ![ONE_HEADER, VERSION].contains(&words[1]) {
-            return Err(bad(format!("of version {}, not {VERSION}", words[1])));
-        }
-        if words[CHECKSUM] != checksum_of(bytes) {
+        if word(bytes, CHECKSUM) != checksum_of(bytes) {
             return Err(bad("damaged".into()));
         }
         // The checksum says that a header was written so, and these errors that it was not by this code.
-        let fits = |word: u64| usize::try_from(word).map_err(|_| bad("too large".into()));
-        let number = |at: usize| fits(words[at]);
-        let (layers, rows, block, count) = (number(4)?, number(5)?, number(6)?, number(7)?);
+        let size = |at| usize::try_from(word(bytes, at)).map_err(|_| bad("too large".into()));
+        let [layers, rows, block, count] = [0, 1, 2, 3].map(|n| size(SIZES + n));
+        let (layers, rows, block, count) = (layers?, rows?, block?, count?);
         let known =
             layers <= (BYTES - WORDS * 8) / 4 && count <= MAX_SEGMENTS && block.is_power_of_two();
         if !known {
             return Err(bad("that of an impossible pool".into()));
         }
-        let segment = |at| Ok(Segment { bytes: number(at)?, stride: number(at + 1)? });
-        let segments = (HEAD..HEAD + 2 * count).step_by(2).map(segment);
-        let segments = segments.collect::<Result<heapless::Vec<_, MAX_SEGMENTS>>>()?;
         let of_layer = &bytes[WORDS * 8..].as_chunks::<4>().0[..layers];
         let mut indexers = reserve::with_capacity("indexers of layers", layers)?;
         indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));
-        let (format, indexers) = (RowFormat::strided(&segments)?, Indexers::of_layers(&indexers)?);
+        let format = RowFormat::of_sizes(count, |n| size(HEAD + n))?;
+        let indexers = Indexers::of_layers(&indexers)?;
         let shape = Shape { layers, rows, format, indexers };
-        let mut tail = [0; TAIL];
-        if words[1] == VERSION {
-            let bytes = bytes[BYTES - TAIL * 8..].as_chunks::<8>().0.iter();
-            tail.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-        }
-        let (count, rows, bytes) = (fits(tail[0])?, fits(tail[1])?, fits(tail[2])?);
-        let sessions = PoolSessions { count, rows, bytes, token_bytes: fits(tail[3])? };
-        let copies = if words[1] == VERSION { 2 } else { 1 };
-        Ok(Self { shape, block, number: words[3], copies, sessions })
+        let tail = |n| if version == VERSION { size(TAIL + n) } else { Ok(0) };
+        let (count, rows, bytes_of) = (tail(0)?, tail(1)?, tail(2)?);
+        let sessions = PoolSessions { count, rows, bytes: bytes_of, token_bytes: tail(3)? };
+        let copies = if version == VERSION { 2 } else { 1 };
+        Ok(Self { shape, block, number: word(bytes, NUMBER), copies, sessions })
     }
 
     /// Checks that a file with this header holds the rows of `shape`.
     pub fn check(&self, shape: &Shape) -> Result<()> {
-        let stored = &self.shape;
-        let numbers = [
-            ("layers", shape.layers, stored.layers),
-            ("rows", shape.rows, stored.rows),
-            ("segments", shape.format.as_slice().len(), stored.format.as_slice().len()),
-        ];
-        let parts = shape.format.as_slice().iter().zip(stored.format.as_slice());
-        let parts = parts.map(|(given, stored)| ("segment bytes", given.bytes, stored.bytes));
-        let layers = 0..shape.layers.min(stored.layers);
-        let indexers = layers.map(|layer| {
-            ("indexer of a layer", shape.indexers.of(layer), stored.indexers.of(layer))
-        });
-        for (what, given, stored) in numbers.into_iter().chain(parts).chain(indexers) {
+        for ((what, given), (_, stored)) in numbers(shape).zip(numbers(&self.shape)) {
             ensure!(given == stored, what is given, but "the pool file was made with {stored}";
                 "pass the geometry that the file was made with, or name another file");
         }
         Ok(())
     }
+}
+
+/// Returns the numbers that a file was made with: those that say how many others there are come first.
+fn numbers(shape: &Shape) -> impl Iterator<Item = (&'static str, usize)> + '_ {
+    let Shape { layers, rows, format, indexers } = shape;
+    let segments = format.as_slice();
+    let counts = [("layers", *layers), ("rows", *rows), ("segments", segments.len())];
+    let parts = segments.iter().map(|segment| ("segment bytes", segment.bytes));
+    let indexers = (0..*layers).map(|layer| ("indexer of a layer", indexers.of(layer)));
+    counts.into_iter().chain(parts).chain(indexers)
 }

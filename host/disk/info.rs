@@ -57,20 +57,26 @@ impl fmt::Display for DiskInfo {
 
 /// What a store has read and written since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DiskStats {
+pub struct CountsOf<T> {
     /// Operations that read records.
-    pub reads: u64,
+    pub reads: T,
     /// Bytes that these read.
-    pub read_bytes: u64,
+    pub read_bytes: T,
     /// Records that were read by these; neighbours share an operation.
-    pub records_read: u64,
+    pub records_read: T,
     /// Operations that wrote.
-    pub writes: u64,
+    pub writes: T,
     /// Bytes that these wrote.
-    pub written_bytes: u64,
+    pub written_bytes: T,
     /// Rows of a layer that were given to the queue of writes.
-    pub rows_appended: u64,
+    pub rows_appended: T,
 }
+
+/// What a store had read and written when it was asked.
+pub type DiskStats = CountsOf<u64>;
+
+/// The counters of a store.
+pub(super) type DiskCounters = CountsOf<AtomicU64>;
 
 impl DiskStats {
     /// Returns the bytes written per row of all `layers` layers, which is one token; 0 before the first.
@@ -82,19 +88,8 @@ impl DiskStats {
     }
 }
 
-/// The counters behind [`DiskStats`].
-#[derive(Debug, Default)]
-pub(super) struct DiskCounters {
-    pub reads: AtomicU64,
-    pub read_bytes: AtomicU64,
-    pub records_read: AtomicU64,
-    pub writes: AtomicU64,
-    pub written_bytes: AtomicU64,
-    pub rows_appended: AtomicU64,
-}
-
 impl DiskCounters {
-    pub fn stats(&self) -> DiskStats {
+    pub(super) fn stats(&self) -> DiskStats {
         DiskStats {
             reads: self.reads.load(Relaxed),
             read_bytes: self.read_bytes.load(Relaxed),
@@ -105,7 +100,7 @@ impl DiskCounters {
         }
     }
 
-    pub fn add(counter: &AtomicU64, n: usize) {
+    pub(super) fn add(counter: &AtomicU64, n: usize) {
         counter.fetch_add(n as u64, Relaxed);
     }
 }

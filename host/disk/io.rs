@@ -81,9 +81,6 @@ pub type Completed<'a> = dyn FnMut(u32, io::Result<usize>) + 'a;
 ///
 /// If a queue is dropped with operations under way, these may still access their memory.
 pub trait Queue: Send + Sync {
-    /// Returns the most operations that may be under way.
-    fn depth(&self) -> usize;
-
     /// Accepts an operation. It need not start before the next [`Self::wait`].
     ///
     /// # Errors
@@ -93,7 +90,7 @@ pub trait Queue: Send + Sync {
     /// - Each piece is valid for the operation until it has completed, and no other code uses its bytes
     ///   until then, except that others may read what is written.
     /// - The array of pieces lives as long.
-    /// - At most [`Self::depth`] operations are under way, this one included.
+    /// - At most as many operations are under way as the queue was made for, this one included.
     unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()>;
 
     /// Starts all accepted operations, waits until one has completed or `timeout` has passed, and calls

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,8 +12,10 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use super::aligned::Aligned;
 use super::config::PoolFile;
 use super::file::File;
+use super::header;
 use super::records::check_len;
 use crate::system::available_memory;
 use crate::{Error, Result, ensure, invalid};
@@ -28,12 +30,25 @@ const LOCK_POLL: Duration = Duration::from_millis(1);
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// An open file, or a block device.
-pub(super) struct Opened {
+pub(super) struct Opened<'a> {
+    path: &'a Path,
     pub file: Arc<File>,
     pub device: bool,
     pub block: usize,
     pub memory_alignment: usize,
-    created: Created,
+    created: Created<'a>,
+}
+
+/// The name of a new file, which is removed unless the creation ends well.
+struct Created<'a>(Option<&'a Path>);
+
+impl Drop for Created<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            // Nobody can be told of a failure, because this is the way of another error.
+            let _ = fs::unlink(path);
+        }
+    }
 }
 
 fn refused(call: &'static str, path: &Path) -> impl Fn(Errno) -> Error {
@@ -60,35 +75,42 @@ pub(super) fn random() -> u64 {
     RandomState::new().hash_one(Instant::now())
 }
 
-impl Opened {
+/// Repeats a call as long as another pool lets go of the file at the moment, which it may do for a limited time.
+fn when_free<T>(busy: Errno, call: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let start = Instant::now();
+    loop {
+        match call() {
+            Err(error) if error == busy && start.elapsed() < LOCK_WAIT => thread::sleep(LOCK_POLL),
+            done => return done,
+        }
+    }
+}
+
+impl<'a> Opened<'a> {
     /// Makes a file, or opens a block device, without its rows' space.
-    pub fn create(file: &PoolFile) -> Result<Self> {
+    pub fn create(file: &'a PoolFile) -> Result<Self> {
         let path = file.path.as_path();
-        match kind_of(path) {
-            Ok(FileType::BlockDevice) => Self::of(open(path, OFlags::EXCL)?, file, Created(None)),
+        let fd = match kind_of(path) {
+            Ok(FileType::BlockDevice) => open(path, OFlags::EXCL)?,
             Ok(FileType::Directory) => {
                 ensure!(!file.keep, "pool file" is path.display(), but "it is a folder";
                     "name the file that is to be kept");
-                Self::of(private(path)?, file, Created(None))
+                private(path)?
             }
-            Ok(FileType::Symlink) => Err(refused("open", path)(Errno::LOOP)),
-            Ok(_) => Err(invalid!("pool file" is path.display(), but
-                "it exists and nothing is overwritten";
-                "open it as a kept file, remove it, or name another path")),
-            Err(_) => {
-                let fd = named(path)?;
-                let mut created = Created(Some(path.to_owned()));
-                if !file.keep {
-                    fs::unlink(path).map_err(refused("unlink", path))?;
-                    created.0 = None;
-                }
-                Self::of(fd, file, created)
+            Ok(FileType::Symlink) => return Err(refused("open", path)(Errno::LOOP)),
+            Ok(_) => {
+                return Err(invalid!("pool file" is path.display(), but
+                    "it exists and nothing is overwritten";
+                    "open it as a kept file, remove it, or name another path"));
             }
-        }
+            Err(_) if file.keep => return Self::of(named(path)?, file, Created(Some(path))),
+            Err(_) => unnamed(path)?,
+        };
+        Self::of(fd, file, Created(None))
     }
 
     /// Opens a file that was kept.
-    pub fn existing(file: &PoolFile) -> Result<Self> {
+    pub fn existing(file: &'a PoolFile) -> Result<Self> {
         let path = file.path.as_path();
         let flags = match kind_of(path).map_err(refused("stat", path))? {
             FileType::RegularFile => OFlags::empty(),
@@ -103,7 +125,7 @@ impl Opened {
     }
 
     /// Looks up the alignment of an open file and sets O_DIRECT.
-    fn of(fd: OwnedFd, file: &PoolFile, created: Created) -> Result<Self> {
+    fn of(fd: OwnedFd, file: &'a PoolFile, created: Created<'a>) -> Result<Self> {
         let path = file.path.as_path();
         let stat = fs::fstat(&fd).map_err(refused("fstat", path))?;
         let device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
@@ -115,33 +137,35 @@ impl Opened {
                 "the file system of {} has no O_DIRECT", path.display();
                 "set buffered, or name a path in a file system with O_DIRECT");
         }
-        let (file, memory_alignment) = (File { fd: fd.into() }, if direct { memory } else { 1 });
-        Ok(Self { file: Arc::new(file), device, block: block(offset), memory_alignment, created })
+        let (file, block) = (Arc::new(File { fd: fd.into() }), block(offset));
+        let memory_alignment = if direct { memory } else { 1 };
+        Ok(Self { path, file, device, block, memory_alignment, created })
     }
 
     /// Takes the lock of the file's only writer.
-    pub fn lock(&self, path: &Path) -> Result<()> {
-        let start = Instant::now();
-        loop {
-            match fs::flock(&self.file.fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(()),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < LOCK_WAIT => {
-                    thread::sleep(LOCK_POLL);
-                }
-                Err(Errno::WOULDBLOCK) => {
-                    return Err(invalid!("pool file" is path.display(), but
-                        "another pool has it open, and it takes one writer";
-                        "drop the other pool, or end its process and the children that it forked"));
-                }
-                Err(error) => return Err(refused("flock", path)(error)),
-            }
-        }
+    pub fn lock(&self) -> Result<()> {
+        let lock =
+            || retry_on_intr(|| fs::flock(&self.file.fd, FlockOperation::NonBlockingLockExclusive));
+        when_free(Errno::WOULDBLOCK, lock).map_err(|error| match error {
+            Errno::WOULDBLOCK => invalid!("pool file" is self.path.display(), but
+                "another pool has it open, and it takes one writer";
+                "drop the other pool, or end its process and the children that it forked"),
+            _ => refused("flock", self.path)(error),
+        })
     }
 
-    /// Takes `len` bytes of space for the new file, or checks that the device has them.
-    pub fn reserve(&self, path: &Path, len: u64) -> Result<()> {
-        if self.device {
-            return check_len(&*self.file, path, len);
+    /// Reads a copy of the header. What lies behind the end of a shorter file is 0, as in no header.
+    pub fn header(&self, copy: usize) -> Result<Aligned> {
+        let (mut memory, at) = (header::memory()?, (copy * header::BYTES) as u64);
+        retry_on_intr(|| rustix::io::pread(&self.file.fd, memory.bytes_mut(), at))
+            .map_err(refused("read", self.path))?;
+        Ok(memory)
+    }
+
+    /// Takes `len` bytes of space for a new file, or checks that an older one or the device has them.
+    pub fn reserve(&self, len: u64, new: bool) -> Result<()> {
+        if self.device || !new {
+            return check_len(&*self.file, self.path, len);
         }
         available_memory::check_file("pool file", len)?;
         // A file system may take long to find out, and meanwhile have no room for others. One that tells of no
@@ -154,7 +178,7 @@ impl Opened {
             retry_on_intr(|| fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len))
         };
         taken.map_err(|error| {
-            let what = format!("{} of {len} bytes", path.display());
+            let what = format!("{} of {len} bytes", self.path.display());
             let what = match error {
                 Errno::NOSPC if room < len => {
                     format!("{what}, of which the file system lacks {}", len - room)
@@ -172,8 +196,8 @@ impl Opened {
     }
 
     /// Makes the name of a new file durable.
-    pub fn sync_folder(&self, path: &Path) -> Result<()> {
-        let folder = folder_of(path);
+    pub fn sync_folder(&self) -> Result<()> {
+        let folder = folder_of(self.path);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(folder, flags, Mode::empty());
         opened.and_then(fs::fsync).map_err(refused("fsync", folder))
@@ -185,29 +209,11 @@ impl Opened {
     }
 }
 
-/// The name of a new file, which is removed unless the creation ends well.
-struct Created(Option<PathBuf>);
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // Nobody can be told of a failure, because this is the way of another error.
-            let _ = fs::unlink(path);
-        }
-    }
-}
-
 /// Opens what exists.
 fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let start = Instant::now();
-    loop {
-        match fs::open(path, flags, Mode::empty()) {
-            // A device of which another pool lets go at the moment.
-            Err(Errno::BUSY) if start.elapsed() < LOCK_WAIT => thread::sleep(LOCK_POLL),
-            opened => return opened.map_err(refused("open", path)),
-        }
-    }
+    // Another pool may let go of a device at the moment.
+    when_free(Errno::BUSY, || fs::open(path, flags, Mode::empty())).map_err(refused("open", path))
 }
 
 /// Makes a file of this name, which must not exist.
@@ -216,16 +222,20 @@ fn named(path: &Path) -> Result<OwnedFd> {
     fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(refused("open", path))
 }
 
+/// Makes a file of this name and takes the name away.
+fn unnamed(path: &Path) -> Result<OwnedFd> {
+    let fd = named(path)?;
+    fs::unlink(path).map_err(refused("unlink", path))?;
+    Ok(fd)
+}
+
 /// Makes a file without a name in a folder.
 fn private(folder: &Path) -> Result<OwnedFd> {
     // With O_EXCL nobody can give the file a name later.
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     match fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-            let path = folder.join(format!(".avsg-pool-{:016x}", random()));
-            let fd = named(&path)?;
-            fs::unlink(&path).map_err(refused("unlink", &path))?;
-            Ok(fd)
+            unnamed(&folder.join(format!(".avsg-pool-{:016x}", random())))
         }
         made => made.map_err(refused("open", folder)),
     }

@@ -27,9 +27,8 @@ impl Store {
         let indexer = |layer: usize| self.layout().indexer_of(layer);
         for group in layers.chunk_by(|&a, &b| indexer(a) == indexer(b)) {
             let bytes = group.len() * rows.len() * self.format.bytes();
-            let (part, rest) = into.split_at_mut(bytes);
+            let part = into.split_off_mut(..bytes).unwrap_or_default();
             self.read_group(group, rows.clone(), part)?;
-            into = rest;
         }
         Ok(())
     }
@@ -71,7 +70,7 @@ impl Store {
             let offset = layout.record_offset(indexer, start) + span.start as u64;
             let len = (count - 1) * record + span.len();
             self.records.read(offset, &mut memory.bytes_mut()[span.start..][..len])?;
-            self.count_read(len, count);
+            self.records.count_read(len, count);
             for n in all.filter(|&n| !queued[n]) {
                 let (layer, row, at) = of(n);
                 let of_row = &memory.bytes()[n % count * record..][..record];

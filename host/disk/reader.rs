@@ -1,14 +1,12 @@
 //! Reads of many records at once.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::file::MAX_PIECES;
 use super::flight::{Flight, Unmoved};
-use super::info::DiskCounters;
 use super::io::{Direction, Piece};
-use super::store::{DEPTH, Store};
+use super::store::Store;
 use crate::system::address::Address;
 use crate::system::reserve;
 use crate::{Result, ensure};
@@ -24,8 +22,6 @@ struct Wanted {
     offset: u64,
     bytes: usize,
     to: Address<u8>,
-    indexer: u32,
-    row: usize,
     /// The place in the list.
     number: usize,
 }
@@ -35,12 +31,9 @@ struct Wanted {
 pub struct Reader {
     store: Arc<Store>,
     flight: Flight,
-    io_uring: bool,
     wanted: Vec<Wanted>,
-    /// The records of each operation, as places in the sorted list.
-    spans: Vec<Range<usize>>,
-    /// How many records of the list are read from the file, once they are sorted; the others are in memory.
-    in_file: usize,
+    /// The places in the list of records that are in memory, because they were in the queue of writes.
+    there: Vec<usize>,
 }
 
 impl Reader {
@@ -50,22 +43,18 @@ impl Reader {
     /// If memory is refused. A kernel that refuses io_uring is no error: the reader then reads in the calling
     /// thread, as [`Store::read_record`] does.
     pub fn new(store: &Arc<Store>, most: usize) -> Result<Self> {
-        let records = &store.records;
-        let (queue, io_uring) = Store::operations(records, DEPTH)?;
         Ok(Self {
             store: Arc::clone(store),
-            flight: Flight::new(queue, records.unit, most)?,
-            io_uring,
+            flight: store.records.flight(most)?,
             wanted: reserve::with_capacity(WHAT, most)?,
-            spans: reserve::with_capacity(WHAT, most)?,
-            in_file: 0,
+            there: reserve::with_capacity(WHAT, most)?,
         })
     }
 
     /// Returns whether reads use io_uring. Without it a caller with several threads does better with
     /// [`Store::read_record`] in each of them.
     pub fn io_uring(&self) -> bool {
-        self.io_uring
+        self.flight.has_queue()
     }
 
     /// Returns the store.
@@ -74,18 +63,22 @@ impl Reader {
     }
 
     /// Puts a record on the list and returns its number in it, counted from 0 since the last
-    /// [`Self::finish`]. Records that are neighbours in the file share a read.
+    /// [`Self::finish`]. Records that are neighbours in the file share a read. A record whose write is under way is
+    /// copied from the queue of writes. It takes no lock unless a record is there, and allocates nothing unless it
+    /// returns an error.
     ///
     /// # Errors
-    /// If there is no such record, the list is full, the address is not aligned, or reads of an earlier list
-    /// are still under way ([`Self::settle`]).
+    /// If the pool belongs to the process that forked this one, there is no such record, the list is full, the address
+    /// is not aligned, reads of an earlier list are still under way ([`Self::settle`]), or the queue of writes is not
+    /// free in time.
     ///
     /// # Safety
     /// `to` is valid for writes of [`Layout::record_bytes`](super::Layout::record_bytes), and no other code
     /// uses these bytes until [`Self::finish`] has called `done` for this number, or has returned and
     /// [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
-        let (layout, number) = (self.store.layout(), self.wanted.len());
+        self.store.records.birth.check("pool")?;
+        let (layout, number) = (self.store.layout(), self.wanted.len() + self.there.len());
         layout.check_record_of(indexer, row)?;
         ensure!(number < self.wanted.capacity(), "records to read" is number + 1, but
             "the reader was made for {}", self.wanted.capacity(); "make a reader for a longer list");
@@ -94,30 +87,50 @@ impl Reader {
         let alignment = self.store.records.memory_alignment;
         ensure!(to.addr().is_multiple_of(alignment), "address of a record" is format!("{to:p}"), but
             "direct reads need multiples of {alignment}"; "align the memory, or read buffered");
-        let (offset, bytes) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
-        let (to, indexer) = (Address(to), indexer as u32);
-        self.wanted.push(Wanted { offset, bytes, to, indexer, row, number });
+        // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
+        if unsafe { self.store.queued_record(indexer, row, to) }? {
+            self.there.push(number);
+        } else {
+            let offset = layout.record_offset(indexer, row);
+            let (bytes, to) = (layout.record_bytes(indexer), Address(to));
+            self.wanted.push(Wanted { offset, bytes, to, number });
+        }
         Ok(number)
     }
 
     /// Reads the records of the list: [`Self::start`] and [`Self::finish`].
     ///
     /// # Errors
-    /// As for both.
+    /// As for [`Self::finish`].
     pub fn run(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
-        self.start()?;
+        self.start();
         self.finish(done)
     }
 
     /// Starts to read the records of the list, of which as many are in flight as the queue takes, and returns
-    /// while they are read. Rows whose write is under way come from the queue of writes. It takes no lock unless
-    /// a record is there, and allocates nothing unless it returns an error.
-    ///
-    /// # Errors
-    /// If the pool belongs to the process that forked this one, or the queue of writes is not free in time. The
-    /// list is empty then, and nothing is under way.
-    pub(crate) fn start(&mut self) -> Result<()> {
-        self.start_list().inspect_err(|_| self.clear())
+    /// while they are read. It allocates nothing.
+    pub(crate) fn start(&mut self) {
+        let Self { flight, wanted, .. } = self;
+        // A list in order takes no stack for recursion.
+        wanted.sort_unstable_by_key(|wanted| wanted.offset);
+        let mut start = 0;
+        while start < wanted.len() {
+            let end = start + neighbours(&wanted[start..]);
+            let pieces = &mut flight.operations.pieces[start..end];
+            for (piece, wanted) in pieces.iter_mut().zip(&wanted[start..end]) {
+                *piece = Piece { at: wanted.to.0, len: wanted.bytes };
+            }
+            // SAFETY: each piece is the memory of a record, which no other code uses until `done` was called
+            // for it or nothing is under way (`push`). An operation has the number of its first record, and none has
+            // the pieces of another.
+            unsafe {
+                let (id, offset) = (start as u32, wanted[start].offset);
+                flight.start(id, Direction::Read, offset, start..end);
+            }
+            start = end;
+        }
+        // An error of the queue comes again when the reads are awaited.
+        let _ = flight.pump(Duration::ZERO);
     }
 
     /// Returns whether [`Self::finish`] will not wait, after it has started reads for which there was no room.
@@ -127,7 +140,9 @@ impl Reader {
     pub(crate) fn is_done(&mut self) -> Result<bool> {
         let (records, flight) = (&self.store.records, &mut self.flight);
         records.birth.check("pool")?;
-        flight.pump().map_err(|error| records.stopped(error, flight.under_way()))
+        let pumped = flight.pump(Duration::ZERO);
+        pumped.map_err(|error| records.stopped(error, flight.under_way()))?;
+        Ok(flight.has_ended())
     }
 
     /// Waits for the reads of the list, and empties it. It calls `done` with the number of each record that is
@@ -146,7 +161,7 @@ impl Reader {
 
     /// Empties the list, of which nothing was read.
     pub fn clear(&mut self) {
-        self.in_file = 0;
+        self.there.clear();
         self.wanted.clear();
     }
 
@@ -163,66 +178,25 @@ impl Reader {
         !inherited && self.flight.settle(timeout)
     }
 
-    fn start_list(&mut self) -> Result<()> {
-        let Self { store, flight, wanted, spans, in_file, .. } = self;
-        store.records.birth.check("pool")?;
-        *in_file = 0;
-        for at in 0..wanted.len() {
-            let Wanted { indexer, row, to, .. } = wanted[at];
-            // SAFETY: `to` is valid for writes of a record, and no other code uses it (`push`).
-            if !unsafe { store.queued_record(indexer as usize, row, to.0) }? {
-                // These keep their order: the sort of a list in order takes no stack for recursion.
-                wanted.swap(*in_file, at);
-                *in_file += 1;
-            }
-        }
-        let wanted = &mut wanted[..*in_file];
-        wanted.sort_unstable_by_key(|wanted| wanted.offset);
-        spans.clear();
-        let mut start = 0;
-        while start < wanted.len() {
-            let end = start + neighbours(&wanted[start..]);
-            let pieces = flight.pieces[start..end].iter_mut().zip(&wanted[start..end]);
-            pieces
-                .for_each(|(piece, wanted)| *piece = Piece { at: wanted.to.0, len: wanted.bytes });
-            // SAFETY: each piece is the memory of a record, which no other code uses until `done` was called
-            // for it or nothing is under way (`push`). The spans are numbered, and none has the pieces of
-            // another.
-            unsafe {
-                let (id, offset) = (spans.len() as u32, wanted[start].offset);
-                flight.start(id, Direction::Read, offset, start..end);
-            }
-            spans.push(start..end);
-            start = end;
-        }
-        // An error of the queue comes again when the reads are awaited.
-        let _ = flight.pump();
-        Ok(())
-    }
-
     fn finish_list(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
-        let Self { store, flight, wanted, spans, in_file, .. } = self;
+        let Self { store, flight, wanted, there } = self;
         let records = &store.records;
         records.birth.check("pool")?;
-        wanted[*in_file..].iter().for_each(|wanted| done(wanted.number));
-        let DiskCounters { reads, read_bytes, records_read, .. } = &records.counters;
+        there.iter().for_each(|&number| done(number));
         let mut failure: Option<Unmoved> = None;
-        while let Some((id, result)) = flight.next(records.timeout).map_err(|error| {
+        while let Some((id, result)) = flight.next(records.file.timeout).map_err(|error| {
             flight.abandon();
             records.stopped(error, flight.under_way())
         })? {
-            let span = &wanted[spans[id as usize].clone()];
-            DiskCounters::add(reads, 1);
-            match result {
-                Ok(()) => {
-                    DiskCounters::add(read_bytes, span.iter().map(|wanted| wanted.bytes).sum());
-                    DiskCounters::add(records_read, span.len());
-                    span.iter().for_each(|wanted| done(wanted.number));
-                }
-                Err(new) => drop(failure.get_or_insert(new)),
+            let span = &wanted[id as usize..];
+            let moved = if result.is_ok() { &span[..neighbours(span)] } else { &[] };
+            records.count_read(moved.iter().map(|wanted| wanted.bytes).sum(), moved.len());
+            moved.iter().for_each(|wanted| done(wanted.number));
+            if let Err(new) = result {
+                failure.get_or_insert(new);
             }
         }
-        failure.map_or(Ok(()), |failure| Err(records.failed(&failure)))
+        failure.map_or(Ok(()), |failure| Err(records.failed(failure)))
     }
 }
 

@@ -176,11 +176,6 @@ impl Layout {
         self.of_layer[layer].1
     }
 
-    /// Returns the layer at a place among those of an indexer.
-    pub(super) fn layer_at(&self, indexer: usize, place: usize) -> usize {
-        self.of_layer.iter().position(|&at| at == (indexer, place)).unwrap_or(0)
-    }
-
     /// Returns the number of a row among all rows of the file. The rows of a record are adjacent.
     pub(super) fn row_number(&self, indexer: usize, row: usize, place: usize) -> usize {
         let group = &self.groups[indexer];
@@ -194,7 +189,7 @@ impl Layout {
     }
 
     /// Returns the number of a record among all records of the file.
-    pub(super) fn record_number(&self, indexer: usize, row: usize) -> usize {
+    pub(crate) fn record_number(&self, indexer: usize, row: usize) -> usize {
         indexer * self.rows + row
     }
 

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
 use super::bits::Bits;
 use super::checksum;
-use super::flight::{self, Unmoved};
+use super::config::PoolFile;
+use super::flight::{DEPTH, Flight, Rest, Unmoved};
 use super::info::DiskCounters;
-use super::io::{Direction, Disk, Operation, Piece};
+use super::io::{Direction, Disk, Piece};
 use super::record_layout::Layout;
 use crate::rows::Row;
 use crate::system::fork::Birth;
@@ -22,14 +23,9 @@ use crate::{Error, Result, ensure};
 pub(super) struct Records {
     pub layout: Layout,
     pub disk: Arc<dyn Disk>,
-    pub path: PathBuf,
+    /// The configuration, with the sessions that the file has.
+    pub file: PoolFile,
     pub memory_alignment: usize,
-    /// An operation that was cut short goes on at a multiple of so many bytes.
-    pub unit: usize,
-    /// Whether another process could change the length of the file.
-    pub keep: bool,
-    pub io_uring: bool,
-    pub timeout: Duration,
     /// The random number of the file.
     pub number: u64,
     /// The rows that may be in the file or in the queue of writes, by their number: of a new file those that were
@@ -48,9 +44,7 @@ impl Records {
         let range = layout.row_range(layer);
         let mut rest = &mut record[range.clone()];
         for part in parts {
-            let (to, after) = rest.split_at_mut(part.len());
-            to.copy_from_slice(part);
-            rest = after;
+            rest.split_off_mut(..part.len()).unwrap_or_default().copy_from_slice(part);
         }
         let sum =
             checksum::of_row(self.number, layout.number_of(layer, row), &record[range.clone()]);
@@ -75,14 +69,14 @@ impl Records {
     pub fn not_whole(&self, layer: usize, row: usize) -> Error {
         let record = self.layout.record_offset(self.layout.indexer_of(layer), row);
         let at = record + self.layout.row_range(layer).start as u64;
-        let place = format!(" at byte {at} of {}", self.path.display());
+        let place = format!(" at byte {at} of {}", self.file.path.display());
         let remedy = "write the whole row before it is selected";
         Error::LostRows { requests: 0, layer, row, place, remedy }
     }
 
     /// Returns the error of a token whose data is not whole.
     pub fn no_data(&self, row: usize) -> Error {
-        let place = format!(" in the data of its token, in {}", self.path.display());
+        let place = format!(" in the data of its token, in {}", self.file.path.display());
         let remedy = "write the data of the token before it is read or committed";
         Error::LostRows { requests: 0, layer: 0, row, place, remedy }
     }
@@ -99,23 +93,36 @@ impl Records {
         at: *mut u8,
         len: usize,
     ) -> Result<()> {
-        let mut moved = 0;
-        while moved < len {
-            let pieces = [Piece { at: at.wrapping_add(moved), len: len - moved }];
-            let operation = Operation { direction, offset: offset + moved as u64, pieces: &pieces };
-            // SAFETY: the piece is a part of the `len` bytes at `at`, which are valid and which no other code
+        let mut pieces = [Piece { at, len }];
+        let mut rest = Rest { direction, offset, bytes: len, pieces: 0..1 };
+        loop {
+            // SAFETY: what is left is a part of the `len` bytes at `at`, which are valid and which no other code
             // uses (`# Safety`).
-            let result = unsafe { self.disk.run(&operation) };
-            let clear = |more: usize| {
-                // SAFETY: the bytes behind `more` are a part of the piece, and the read has ended.
-                unsafe { pieces[0].at.add(more).write_bytes(0, len - moved - more) }
-            };
-            let more = flight::moved(result, direction, len - moved, self.unit, clear);
-            let failed =
-                |error| self.failed(&Unmoved { direction, offset: operation.offset, error });
-            moved += more.map_err(failed)?;
+            let result = unsafe { self.disk.run(&rest.operation(&pieces)) };
+            if let Some(outcome) = rest.take(result, self.unit(), &mut pieces) {
+                return outcome.map_err(|unmoved| self.failed(unmoved));
+            }
         }
-        Ok(())
+    }
+
+    /// Returns the multiple of bytes at which an operation that was cut short goes on.
+    fn unit(&self) -> usize {
+        if self.file.buffered { 1 } else { self.layout.block() }
+    }
+
+    /// Returns a flight of up to `operations` operations, by io_uring if the system has it.
+    pub fn flight(&self, operations: usize) -> Result<Flight> {
+        /// The first refusal is told, and each later store is like it.
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        let queue = self.file.io_uring.then(|| self.disk.queue(DEPTH));
+        if let Some(Err(error)) = &queue
+            && !TOLD.swap(true, Ordering::Relaxed)
+        {
+            log::warn!(
+                "the system refuses io_uring ({error}), so rows of pool files are read by preadv"
+            );
+        }
+        Flight::new(&self.disk, queue.and_then(io::Result::ok), self.unit(), operations)
     }
 
     /// Reads adjacent bytes of the file in this thread.
@@ -132,18 +139,24 @@ impl Records {
         unsafe { self.run(Direction::Write, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
     }
 
+    /// Counts an operation that has read so many records and bytes.
+    pub fn count_read(&self, bytes: usize, records: usize) {
+        let DiskCounters { reads, read_bytes, records_read, .. } = &self.counters;
+        DiskCounters::add(reads, 1);
+        DiskCounters::add(read_bytes, bytes);
+        DiskCounters::add(records_read, records);
+    }
+
     /// Makes all completed writes durable.
     pub fn sync(&self) -> Result<()> {
         self.disk.sync().map_err(|error| {
             let remedy = "drop the pool: the rows of earlier flushes are durable, and later ones may be lost";
-            Error::os("fdatasync", self.path.display().to_string(), error, remedy)
+            Error::os("fdatasync", self.file.path.display().to_string(), error, remedy)
         })
     }
 
     /// Returns the error of a read or write that failed.
-    pub fn failed(&self, Unmoved { direction, offset, error }: &Unmoved) -> Error {
-        let source =
-            error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
+    pub fn failed(&self, Unmoved { direction, offset, error }: Unmoved) -> Error {
         let (call, remedy) = match (direction, error.kind()) {
             (Direction::Read, _) => {
                 ("read", "repeat the call, or drop the plan and check the device")
@@ -155,32 +168,35 @@ impl Records {
                 ("write", "repeat the call; the row is kept in memory until it is written")
             }
         };
-        let what = match self.layout.record_at(*offset) {
+        let what = match self.layout.record_at(offset) {
             Some((indexer, row)) => {
-                format!("{} at byte {offset} of {}", self.name(indexer, row), self.path.display())
+                format!(
+                    "{} at byte {offset} of {}",
+                    self.name(indexer, row),
+                    self.file.path.display()
+                )
             }
-            None => format!("byte {offset} of {}", self.path.display()),
+            None => format!("byte {offset} of {}", self.file.path.display()),
         };
-        Error::os(call, what, source, remedy)
+        Error::os(call, what, error, remedy)
     }
 
     /// Returns the words for a record.
     fn name(&self, indexer: usize, row: usize) -> String {
-        let (first, count) = (self.layout.layer_at(indexer, 0), self.layout.group_layers(indexer));
-        match count {
-            1 => format!("row {row} of layer {first}"),
-            _ => {
-                let last = self.layout.layer_at(indexer, count - 1);
-                format!("row {row} of layers {first} to {last}")
-            }
+        let of_indexer = |&layer: &usize| self.layout.indexer_of(layer) == indexer;
+        let mut layers = (0..self.layout.layers()).filter(of_indexer);
+        let first = layers.next().unwrap_or(0);
+        match layers.next_back() {
+            None => format!("row {row} of layer {first}"),
+            Some(last) => format!("row {row} of layers {first} to {last}"),
         }
     }
 
     /// Returns the error of a queue of operations that failed as a whole, or in which none completed in time.
     pub fn stopped(&self, error: io::Error, under_way: usize) -> Error {
-        let what = format!("{under_way} operations on {}", self.path.display());
+        let what = format!("{under_way} operations on {}", self.file.path.display());
         if Errno::from_io_error(&error) == Some(Errno::TIMEDOUT) {
-            let what = format!("{what}, of which none completed in {:?}", self.timeout);
+            let what = format!("{what}, of which none completed in {:?}", self.file.timeout);
             return Error::os("wait", what, error, "check the device, or set a longer timeout");
         }
         Error::os("io_uring_enter", what, error, "drop the pool and make or open it again")
@@ -188,13 +204,13 @@ impl Records {
 
     /// Checks that nobody made the file shorter, and so cut off rows of earlier flushes.
     pub fn check_len(&self) -> Result<()> {
-        let (has, needed) = (length(&*self.disk, &self.path)?, self.layout.end());
-        if has >= needed || !self.keep {
+        let (has, needed) = (length(&*self.disk, &self.file.path)?, self.layout.end());
+        if has >= needed || !self.file.keep {
             return Ok(());
         }
         let source = io::Error::other(format!("it has {has} bytes, and its rows need {needed}"));
         let remedy = "the file became shorter, so make the pool anew";
-        Err(Error::os("fdatasync", self.path.display().to_string(), source, remedy))
+        Err(Error::os("fdatasync", self.file.path.display().to_string(), source, remedy))
     }
 
     /// Returns the bytes of a record's blocks that hold the rows at these places.

@@ -20,7 +20,6 @@ pub(super) struct Ring {
     /// A forked child does not have the memory of the ring, and must not unmap what it has in its place.
     ring: ManuallyDrop<IoUring>,
     birth: Birth,
-    depth: usize,
 }
 
 impl Ring {
@@ -34,8 +33,7 @@ impl Ring {
         ring.submitter().register_files(&[file.as_raw_fd()])?;
         // A sandbox may refuse this call and none before it.
         ring.submitter().submit()?;
-        let depth = ring.params().sq_entries().min(depth) as usize;
-        Ok(Self { ring: ManuallyDrop::new(ring), birth: Birth::now(), depth })
+        Ok(Self { ring: ManuallyDrop::new(ring), birth: Birth::now() })
     }
 
     /// Hands out the completions that are there and returns their number.
@@ -54,10 +52,6 @@ impl Ring {
 }
 
 impl Queue for Ring {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
     unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()> {
         let Operation { direction, offset, pieces } = *operation;
         let (many, count) = (pieces.as_ptr().cast(), pieces.len() as u32);

@@ -14,6 +14,7 @@ use super::checksum;
 use super::config::PoolSessions;
 use super::records::Records;
 use crate::system::reserve;
+use crate::system::stored_words::{put, word};
 use crate::{Result, ensure};
 
 const WHAT: &str = "sessions of the pool file";
@@ -37,28 +38,23 @@ pub struct Session {
     pub bytes: Vec<u8>,
 }
 
-/// A copy of a session in memory.
-struct Copy<'a> {
-    generation: u64,
-    length: usize,
-    blocks: &'a [[u8; 4]],
-    bytes: &'a [u8],
+impl Session {
+    /// Returns a session of these tokens.
+    pub(super) fn new(length: usize, blocks: &[i32], bytes: &[u8]) -> Result<Self> {
+        let (blocks, bytes) = (reserve::copied(WHAT, blocks)?, reserve::copied(WHAT, bytes)?);
+        Ok(Self { length, blocks, bytes })
+    }
 }
 
-impl Copy<'_> {
-    fn blocks(&self) -> impl Iterator<Item = usize> + '_ {
-        self.blocks.iter().map(|block| u32::from_le_bytes(*block) as usize)
-    }
-
-    /// Returns the blocks with the rows that tokens have in each.
-    fn kept(&self, rows: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let kept = move |n: usize| self.length.saturating_sub(n * rows).min(rows) as u32;
-        self.blocks().enumerate().map(move |(n, block)| (block, kept(n)))
-    }
+/// What a copy in the file says.
+#[derive(Clone, Default)]
+struct Saved {
+    generation: u64,
+    session: Session,
 }
 
 /// The rows of each block that cannot be written.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     rows: usize,
     /// Rows from the first on, by block.
     of_block: Vec<AtomicU32>,
@@ -81,15 +77,13 @@ pub(super) struct SessionTable {
     sessions: PoolSessions,
     /// Offset in the file.
     at: u64,
-    /// Bytes of a copy.
-    entry: usize,
-    /// The copy of each session that counts.
-    copies: Vec<u8>,
+    /// What each session has; `None` if it is damaged.
+    saved: Vec<Option<Saved>>,
     /// A copy that is read or written.
     one: Aligned,
     /// For each block 0, or one more than the rows that are kept.
     marks: Vec<u32>,
-    /// Whether a copy may have been written that is not in `copies`.
+    /// Whether a copy may have been written that is not in `saved`.
     broken: bool,
 }
 
@@ -98,55 +92,48 @@ impl SessionTable {
     pub fn plan_bytes(sessions: &PoolSessions, rows: usize, block: usize) -> usize {
         let entry = entry_bytes(sessions, rows, block).unwrap_or(0);
         let blocks = rows.checked_div(sessions.rows).unwrap_or(0);
-        entry.saturating_mul(sessions.count + 1).saturating_add(8 * blocks)
+        let each = entry.saturating_add(size_of::<Saved>());
+        // A copy that is read or written, and a session that is committed.
+        each.saturating_mul(sessions.count.saturating_add(2)).saturating_add(8 * blocks)
     }
 
     /// Returns a table of empty sessions, and the rows that they keep.
-    pub fn new(records: &Records, sessions: &PoolSessions, at: u64) -> Result<(Self, Kept)> {
-        let (rows, block) = (records.layout.rows(), records.layout.block());
-        let entry = entry_bytes(sessions, rows, block).unwrap_or(0);
-        let blocks = rows.checked_div(sessions.rows).unwrap_or(0);
-        let table = Self {
-            copies: reserve::filled(WHAT, entry * sessions.count, 0)?,
-            one: Aligned::zeroed(WHAT, entry)?,
-            marks: reserve::filled(WHAT, blocks, 0)?,
-            broken: false,
-            sessions: sessions.clone(),
-            at,
-            entry,
-        };
-        let of_block = reserve::defaults(WHAT, blocks)?;
-        Ok((table, Kept { rows: sessions.rows, of_block }))
+    pub fn new(records: &Records, at: u64) -> Result<(Self, Kept)> {
+        let (sessions, layout) = (records.file.sessions.clone(), &records.layout);
+        let entry = entry_bytes(&sessions, layout.rows(), layout.block()).unwrap_or(0);
+        let blocks = layout.rows().checked_div(sessions.rows).unwrap_or(0);
+        let kept = Kept { rows: sessions.rows, of_block: reserve::defaults(WHAT, blocks)? };
+        let (one, marks) = (Aligned::zeroed(WHAT, entry)?, reserve::filled(WHAT, blocks, 0)?);
+        let saved = reserve::filled(WHAT, sessions.count, Some(Saved::default()))?;
+        Ok((Self { sessions, at, saved, one, marks, broken: false }, kept))
     }
 
     /// Writes the table of a new file on a device, where other bytes may be.
     pub fn clear(&self, records: &Records) -> Result<()> {
-        let mut all = (0..self.sessions.count).flat_map(|session| [(session, 0), (session, 1)]);
+        let mut all = (0..self.saved.len()).flat_map(|session| [(session, 0), (session, 1)]);
         all.try_for_each(|(session, copy)| self.write(records, session, copy))
     }
 
     /// Reads the table of a file, and repairs the copies that do not count.
     pub fn read(&mut self, records: &Records, kept: &Kept) -> Result<()> {
         let mut repaired = false;
-        for session in 0..self.sessions.count {
-            let range = session * self.entry..(session + 1) * self.entry;
-            let mut generations = [None; 2];
-            for copy in [0, 1] {
+        for session in 0..self.saved.len() {
+            let mut copies = [None, None];
+            for (copy, found) in copies.iter_mut().enumerate() {
                 records.read(self.offset(session, copy), self.one.bytes_mut())?;
-                let found = decode(records, session, self.one.bytes());
-                generations[copy] = found.map(|found| found.generation);
-                // If none is whole, the session is not.
-                if copy == 0 || generations[1] > generations[0] {
-                    self.copies[range.clone()].copy_from_slice(self.one.bytes());
-                }
+                *found = decode(records, session, self.one.bytes())?;
             }
-            if generations[0] != generations[1] {
-                self.one.bytes_mut().copy_from_slice(&self.copies[range]);
-                self.write(records, session, usize::from(generations[1] < generations[0]))?;
+            let [first, second] = copies.each_ref().map(|it| it.as_ref().map(|it| it.generation));
+            // If none is whole, the session is not.
+            let [older, newer] = if second > first { [0, 1] } else { [1, 0] };
+            self.saved[session] = copies[newer].take();
+            if let Some(saved) = self.saved[session].as_ref().filter(|_| first != second) {
+                encode(records, session, saved, self.one.bytes_mut());
+                self.write(records, session, older)?;
                 repaired = true;
             }
         }
-        self.protect(records, kept, None);
+        self.protect(kept, None);
         if repaired { records.sync() } else { Ok(()) }
     }
 
@@ -157,63 +144,50 @@ impl SessionTable {
     }
 
     fn offset(&self, session: usize, copy: usize) -> u64 {
-        self.at + (2 * session + copy) as u64 * self.entry as u64
+        self.at + ((2 * session + copy) * self.one.bytes().len()) as u64
     }
 
     /// Returns the number of sessions.
     pub fn count(&self) -> usize {
-        self.sessions.count
+        self.saved.len()
     }
 
     /// Returns what a session has; `None` if it is damaged.
-    pub fn session(&self, records: &Records, session: usize) -> Result<Option<Session>> {
-        let Some(found) = self.get(records, session) else { return Ok(None) };
-        let mut blocks = reserve::with_capacity(WHAT, found.blocks.len())?;
-        blocks.extend(found.blocks().map(|block| block as i32));
-        let bytes = reserve::copied(WHAT, found.bytes)?;
-        Ok(Some(Session { length: found.length, blocks, bytes }))
+    pub fn get(&self, session: usize) -> Option<&Session> {
+        self.saved[session].as_ref().map(|saved| &saved.session)
     }
 
-    fn get(&self, records: &Records, session: usize) -> Option<Copy<'_>> {
-        decode(records, session, &self.copies[session * self.entry..][..self.entry])
-    }
-
-    /// Sets the rows that cannot be written: those of the tokens of all sessions and, for the session `pending`, also
-    /// of its tokens in `one`; and all rows of blocks that several sessions have.
-    fn protect(&mut self, records: &Records, kept: &Kept, pending: Option<usize>) {
-        let Self { copies, one, marks, entry, sessions, .. } = self;
-        let copy = |session: usize| (session, &copies[session * *entry..][..*entry]);
-        let own = pending.map(|session| [copy(session), (session, one.bytes())]);
-        let others = (0..sessions.count).filter(|&session| Some(session) != pending).map(copy);
-        marks.fill(0);
-        for (n, (session, bytes)) in own.into_iter().flatten().chain(others).enumerate() {
-            let Some(found) = decode(records, session, bytes) else { continue };
-            for (block, rows) in found.kept(sessions.rows) {
-                let Some(mark) = marks.get_mut(block) else { continue };
-                let shared = *mark > 0 && !(pending.is_some() && n < 2);
-                *mark = (*mark).max(if shared { sessions.rows as u32 } else { rows } + 1);
+    /// Sets the rows that cannot be written: those of the tokens of all sessions and, for a session that is to be
+    /// `pending`, also of these tokens; and all rows of blocks that several sessions have.
+    fn protect(&mut self, kept: &Kept, pending: Option<(usize, &Session)>) {
+        let (rows, saved) = (self.sessions.rows, self.saved.iter().enumerate());
+        let saved = saved.filter_map(|(n, saved)| Some((n, &saved.as_ref()?.session)));
+        let is_own = |&(n, _): &(usize, &Session)| pending.is_some_and(|(own, _)| n == own);
+        let own = pending.into_iter().chain(saved.clone().filter(is_own));
+        let all = own.chain(saved.filter(|session| !is_own(session)));
+        self.marks.fill(0);
+        for (n, session) in all {
+            for (at, &block) in session.blocks.iter().enumerate() {
+                let Some(mark) = self.marks.get_mut(block as usize) else { continue };
+                let shared = *mark > 0 && !is_own(&(n, session));
+                let of_block = session.length.saturating_sub(at * rows).min(rows);
+                *mark = (*mark).max(if shared { rows } else { of_block } as u32 + 1);
             }
         }
-        for (mark, kept) in marks.iter().zip(&kept.of_block) {
+        for (mark, kept) in self.marks.iter().zip(&kept.of_block) {
             kept.store(mark.saturating_sub(1), Ordering::Release);
         }
     }
 
     /// Checks what a session is to be, and returns whether it only adds to what the session is.
-    pub fn check(
-        &mut self,
-        records: &Records,
-        session: usize,
-        length: usize,
-        blocks: &[i32],
-        bytes: &[u8],
-    ) -> Result<bool> {
+    pub fn check(&mut self, records: &Records, session: usize, next: &Session) -> Result<bool> {
+        let Session { length, blocks, bytes } = next;
         let (rows, count) = (self.sessions.rows, self.marks.len());
         ensure!(!self.broken, "session" is session, but "an earlier commit of the file has failed";
             "drop the pool and open it again");
         ensure!(bytes.len() <= self.sessions.bytes, "bytes of the session" is bytes.len(), but
             "the file was made for {}", self.sessions.bytes; "pass fewer");
-        ensure!(length <= blocks.len().saturating_mul(rows), "length" is length, but
+        ensure!(*length <= blocks.len().saturating_mul(rows), "length" is length, but
             "{} blocks have {rows} rows each", blocks.len(); "pass a block for each token");
         self.marks.fill(0);
         for &block in blocks {
@@ -222,26 +196,23 @@ impl SessionTable {
             ensure!(new, "block of the session" is block, but
                 "the file has {count}, each at most once in a session"; "pass the session's blocks");
         }
-        let old = self.get(records, session);
-        let needed = old.as_ref().map_or(0, |old| old.length.div_ceil(rows));
-        let same = old.as_ref().is_some_and(|old| {
-            let given = blocks.iter().map(|&block| block as usize);
-            old.length <= length && old.blocks().take(needed).eq(given.take(needed))
+        let same = self.get(session).filter(|old| {
+            let needed = old.length.div_ceil(rows);
+            old.length <= *length && old.blocks.get(..needed) == blocks.get(..needed)
         });
-        let layout = &records.layout;
-        for token in old.filter(|_| same).map_or(0, |old| old.length)..length {
+        for token in same.map_or(0, |old| old.length)..*length {
             let row = blocks[token / rows] as usize * rows + token % rows;
-            for layer in 0..layout.layers() {
+            for layer in 0..records.layout.layers() {
                 if !records.is_present(layer, row) {
                     return Err(records.not_whole(layer, row));
                 }
             }
             let has_data = self.sessions.token_bytes != 0;
-            if has_data && !records.present.get(layout.row_count() + row) {
+            if has_data && !records.present.get(records.layout.row_count() + row) {
                 return Err(records.no_data(row));
             }
         }
-        Ok(same)
+        Ok(same.is_some())
     }
 
     /// Makes a session what was checked, durably. All rows and data of tokens are.
@@ -249,21 +220,14 @@ impl SessionTable {
         &mut self,
         records: &Records,
         kept: &Kept,
-        session: usize,
-        (length, blocks, bytes): (usize, &[i32], &[u8]),
+        (session, next): (usize, Session),
         adds: bool,
     ) -> Result<()> {
-        let generation = self.get(records, session).map_or(0, |old| old.generation) + 1;
-        let to = self.one.bytes_mut();
-        to.fill(0);
-        let head = [generation, length as u64, blocks.len() as u64, bytes.len() as u64];
-        let words = head.into_iter().flat_map(u64::to_le_bytes);
-        let all = words.chain(blocks.iter().flat_map(|block| block.to_le_bytes()));
-        to[8..].iter_mut().zip(all.chain(bytes.iter().copied())).for_each(|(to, byte)| *to = byte);
-        let sum = sum(records, session, to);
-        to[..8].copy_from_slice(&sum.to_le_bytes());
+        let generation = self.saved[session].as_ref().map_or(0, |old| old.generation) + 1;
         // The rows of both states are kept until it is known which one the file has.
-        self.protect(records, kept, Some(session));
+        self.protect(kept, Some((session, &next)));
+        let saved = Saved { generation, session: next };
+        encode(records, session, &saved, self.one.bytes_mut());
         self.broken = true;
         self.write(records, session, 0)?;
         records.sync()?;
@@ -271,15 +235,11 @@ impl SessionTable {
         if !adds {
             records.sync()?;
         }
-        self.copies[session * self.entry..][..self.entry].copy_from_slice(self.one.bytes());
+        self.saved[session] = Some(saved);
         self.broken = false;
-        self.protect(records, kept, None);
+        self.protect(kept, None);
         Ok(())
     }
-}
-
-fn word(entry: &[u8], at: usize) -> u64 {
-    entry.as_chunks().0.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Returns the bytes of a copy that are not padding; as many as no copy has if the numbers are damaged.
@@ -293,14 +253,29 @@ fn sum(records: &Records, session: usize, entry: &[u8]) -> u64 {
     checksum::of_block(records.number.wrapping_add(session as u64), &entry[8..used(entry)])
 }
 
-/// Returns a copy of a session if it is whole. One that was never written is all zeros.
-fn decode<'a>(records: &Records, session: usize, entry: &'a [u8]) -> Option<Copy<'a>> {
+/// Makes `entry` a copy of a session.
+fn encode(records: &Records, session: usize, saved: &Saved, entry: &mut [u8]) {
+    let Saved { generation, session: Session { length, blocks, bytes } } = saved;
+    entry.fill(0);
+    put(entry, 1, [*generation, *length as u64, blocks.len() as u64, bytes.len() as u64]);
+    let (of_blocks, rest) = entry[HEAD..].split_at_mut(4 * blocks.len());
+    let places = of_blocks.as_chunks_mut().0.iter_mut();
+    places.zip(blocks).for_each(|(place, block)| *place = block.to_le_bytes());
+    rest[..bytes.len()].copy_from_slice(bytes);
+    let sum = sum(records, session, entry);
+    put(entry, 0, [sum]);
+}
+
+/// Returns what a copy says if it is whole. One that was never written is all zeros.
+fn decode(records: &Records, session: usize, entry: &[u8]) -> Result<Option<Saved>> {
     let empty = entry[..HEAD] == [0; HEAD];
-    let whole =
-        used(entry) <= entry.len() && (empty || word(entry, 0) == sum(records, session, entry));
-    whole.then(|| {
-        let (blocks, bytes) = entry[HEAD..used(entry)].split_at(4 * word(entry, 3) as usize);
-        let (generation, length) = (word(entry, 1), word(entry, 2) as usize);
-        Copy { generation, length, blocks: blocks.as_chunks().0, bytes }
-    })
+    if used(entry) > entry.len() || !empty && word(entry, 0) != sum(records, session, entry) {
+        return Ok(None);
+    }
+    let (of_blocks, bytes) = entry[HEAD..used(entry)].split_at(4 * word(entry, 3) as usize);
+    let mut blocks = reserve::with_capacity(WHAT, of_blocks.len() / 4)?;
+    blocks.extend(of_blocks.as_chunks().0.iter().map(|block| i32::from_le_bytes(*block)));
+    let session =
+        Session { length: word(entry, 2) as usize, blocks, bytes: reserve::copied(WHAT, bytes)? };
+    Ok(Some(Saved { generation: word(entry, 1), session }))
 }

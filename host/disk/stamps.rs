@@ -10,7 +10,7 @@ const ENTRIES: usize = 1 << 15;
 
 /// The number of the last write of each record, with one entry for several records. A write becomes
 /// visible to reads before it gets its number.
-pub(super) struct Stamps {
+pub(crate) struct Stamps {
     writes: AtomicU64,
     entries: Box<[AtomicU64]>,
 }

@@ -1,27 +1,22 @@
 //! A store of rows in a file.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use spin::{Mutex, MutexGuard};
+use spin::Mutex;
 
-use super::blocking::Blocking;
-use super::info::{DiskCounters, DiskInfo, DiskStats};
-use super::io::{Direction, Disk, Queue};
+use super::info::{DiskInfo, DiskStats};
+use super::io::{Direction, Disk};
 use super::record_layout::Layout;
 use super::records::Records;
-use super::session::{Kept, SessionTable};
+use super::session::{Kept, Session, SessionTable};
 use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
-use crate::rows::{Row, RowFormat};
-use crate::{Result, ensure};
-
-/// The most operations of a ring that are under way at once.
-pub(super) const DEPTH: u32 = 256;
+use crate::rows::{self, Row, RowFormat};
+use crate::{Result, ensure, invalid};
 
 /// The most rows that are put into the queue of writes before readers get a turn.
 const LOCKED_ROWS: usize = 1024;
@@ -36,27 +31,15 @@ pub struct Store {
     pub(super) info: DiskInfo,
     pub(super) format: RowFormat,
     pub(super) queue: Mutex<WriteQueue>,
-    pub(super) stamps: Stamps,
+    pub(crate) stamps: Stamps,
     pub(super) sessions: std::sync::Mutex<SessionTable>,
     /// The rows that sessions keep.
-    pub(super) kept: Kept,
-    /// Where the data of tokens begins, and the bytes of each.
+    pub(crate) kept: Kept,
+    /// Where the data of tokens begins.
     pub(super) tokens: u64,
-    pub(super) token_bytes: usize,
 }
 
 impl Store {
-    /// Returns the number of writes so far, for [`Self::written_since`].
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamps.now()
-    }
-
-    /// Returns whether an existing record may have been written after [`Self::stamp`] had returned this
-    /// number. If it returns false, what was read of it after that call is current.
-    pub(crate) fn written_since(&self, indexer: usize, row: usize, stamp: u64) -> bool {
-        self.stamps.written_since(self.layout().record_number(indexer, row), stamp)
-    }
-
     /// Returns where rows are in the file and in their records.
     pub fn layout(&self) -> &Layout {
         &self.records.layout
@@ -74,7 +57,7 @@ impl Store {
 
     /// Returns the longest time without a completed read or write after which a call returns an error.
     pub fn timeout(&self) -> Duration {
-        self.records.timeout
+        self.records.file.timeout
     }
 
     /// Puts whole rows, each of one layer, into the queue of writes and returns. A record is written when the rows
@@ -142,7 +125,7 @@ impl Store {
             return Ok(());
         }
         let (offset, len) = (layout.record_offset(indexer, row), layout.record_bytes(indexer));
-        self.count_read(len, 1);
+        self.records.count_read(len, 1);
         // SAFETY: `to` is valid for writes of a record, which is `len` bytes, and no other code uses it
         // (`# Safety`).
         unsafe { self.records.run(Direction::Read, offset, to, len) }
@@ -181,6 +164,47 @@ impl Store {
         self.lock()?.flush()
     }
 
+    /// Returns what a session has committed; a session that never was has no tokens.
+    ///
+    /// # Errors
+    /// If there is no such session, or it is damaged in both copies.
+    pub fn session(&self, session: usize) -> Result<Session> {
+        let table = self.table(session)?;
+        let Some(Session { length, blocks, bytes }) = table.get(session) else {
+            return Err(invalid!("session" is session, but "it is damaged in the file";
+                "commit it anew"));
+        };
+        Session::new(*length, blocks, bytes)
+    }
+
+    /// Makes all rows and data of tokens durable, and then what a session has: `length` tokens, of which token t is
+    /// row t % n of block `blocks[t / n]` for blocks of n rows, and `bytes`. After an error that tells of no system
+    /// call nothing has changed. 0 tokens without blocks remove it.
+    ///
+    /// # Errors
+    /// If there is no such session, a block is none or is listed twice, the bytes are too many, a row or the data
+    /// of a new token is known to be missing, or a system call fails.
+    pub fn commit_session(
+        &self,
+        session: usize,
+        length: usize,
+        blocks: &[i32],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let mut table = self.table(session)?;
+        let next = Session::new(length, blocks, bytes)?;
+        let adds = table.check(&self.records, session, &next)?;
+        self.flush()?;
+        table.commit(&self.records, &self.kept, (session, next), adds)
+    }
+
+    fn table(&self, session: usize) -> Result<MutexGuard<'_, SessionTable>> {
+        self.records.birth.check("pool")?;
+        let table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        rows::index("session", session, table.count())?;
+        Ok(table)
+    }
+
     /// Copies a record that is in the queue of writes, and returns whether it was there.
     ///
     /// # Safety
@@ -202,54 +226,29 @@ impl Store {
         Ok(true)
     }
 
-    /// Returns a queue of operations on the file: a ring, or one that works in the calling thread.
-    pub(super) fn operations(records: &Records, depth: u32) -> Result<(Box<dyn Queue>, bool)> {
-        /// The first refusal is told, and each later store is like it.
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        if records.io_uring {
-            match records.disk.queue(depth) {
-                Ok(queue) => return Ok((queue, true)),
-                Err(error) if !TOLD.swap(true, Ordering::Relaxed) => log::warn!(
-                    "the system refuses io_uring ({error}), so rows of pool files are read by preadv"
-                ),
-                Err(_) => {}
-            }
-        }
-        Ok((Box::new(Blocking::new(Arc::clone(&records.disk))?), false))
-    }
-
-    pub(super) fn count_read(&self, bytes: usize, records: usize) {
-        let DiskCounters { reads, read_bytes, records_read, .. } = &self.records.counters;
-        DiskCounters::add(reads, 1);
-        DiskCounters::add(read_bytes, bytes);
-        DiskCounters::add(records_read, records);
-    }
-
     /// Takes the lock of the queue of writes. Its owners hold it while they copy a row, or while they wait
     /// for the device, which they do for a limited time.
-    pub(super) fn lock(&self) -> Result<MutexGuard<'_, WriteQueue>> {
+    pub(super) fn lock(&self) -> Result<spin::MutexGuard<'_, WriteQueue>> {
         const POLLS: u32 = 100;
-        let (start, mut polls) = (Instant::now(), 0);
-        loop {
+        let start = Instant::now();
+        for polls in 0u32.. {
             if let Some(queue) = self.queue.try_lock() {
                 return Ok(queue);
             }
-            polls += 1;
             match polls {
                 ..POLLS => core::hint::spin_loop(),
-                _ if start.elapsed() > 2 * self.records.timeout => {
-                    return Err(self.records.stopped(Errno::TIMEDOUT.into(), 1));
-                }
+                _ if start.elapsed() > 2 * self.records.file.timeout => break,
                 _ => thread::sleep(Duration::from_micros(20)),
             }
         }
+        Err(self.records.stopped(Errno::TIMEDOUT.into(), 1))
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
         // In a forked child the operations and the lock are those of the parent.
-        if self.records.keep && !self.records.birth.is_past() {
+        if self.records.file.keep && !self.records.birth.is_past() {
             self.queue.get_mut().settle();
             // The kernel frees a ring, which refers to the file, some time after it is closed.
             self.records.disk.unlock();

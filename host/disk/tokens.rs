@@ -70,7 +70,7 @@ impl Store {
     /// Checks rows of tokens by the bytes of their data, and returns them with the bytes of each.
     fn token_rows(&self, first: usize, bytes: usize) -> Result<(Range<usize>, usize)> {
         self.records.birth.check("pool")?;
-        let len = self.token_bytes;
+        let len = self.records.file.sessions.token_bytes;
         ensure!(len != 0, "token_bytes" is len, but "the file has no data of tokens";
             "make the file with some");
         ensure!(bytes.is_multiple_of(len), "data of tokens" is format!("{bytes} bytes"), but
@@ -81,11 +81,12 @@ impl Store {
     }
 
     fn token_at(&self, row: usize) -> u64 {
-        self.tokens + row as u64 * (self.token_bytes + checksum::BYTES) as u64
+        self.tokens + row as u64 * (self.records.file.sessions.token_bytes + checksum::BYTES) as u64
     }
 
     fn token_pieces(&self, rows: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-        let each = (PIECE_BYTES / (self.token_bytes + checksum::BYTES)).max(1);
+        let each =
+            (PIECE_BYTES / (self.records.file.sessions.token_bytes + checksum::BYTES)).max(1);
         let end = rows.end;
         rows.clone().step_by(each).map(move |start| start..end.min(start + each))
     }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::entries::{EntryState, NONE, QueueEntries};
+use super::entries::{EntryState, NONE, QueueEntries, QueueEntry};
 use super::file::MAX_PIECES;
 use super::flight::{Ended, Flight, Unmoved};
 use super::info::DiskCounters;
-use super::io::{Direction, Queue};
+use super::io::Direction;
 use super::records::Records;
 use crate::rows::Row;
 use crate::system::reserve;
@@ -22,6 +22,10 @@ use crate::{Error, Result};
 const MIN_RECORDS: usize = 8;
 /// The most bytes of a queue, unless that is less than [`MIN_RECORDS`].
 pub(super) const MAX_BYTES: usize = 256 << 20;
+/// The records that a queue has room for by default, unless that is less than [`DEFAULT_BYTES`] or more than
+/// [`MAX_BYTES`]: those of a chunk of a prompt, which is written layer by layer.
+const DEFAULT_RECORDS: usize = 1024;
+const DEFAULT_BYTES: usize = 8 << 20;
 /// The most bytes of an operation, and of the whole records that wait for one, unless a record is longer.
 const OPERATION_BYTES: usize = 1 << 20;
 /// The most operations under way, and the most records whose missing rows are read at once.
@@ -31,7 +35,7 @@ const OPERATIONS: usize = 16;
 pub(super) struct WriteQueue {
     records: Arc<Records>,
     pub entries: QueueEntries,
-    flight: Flight,
+    pub flight: Flight,
     /// The entries that are written next, without order.
     list: Vec<u32>,
     /// So many whole records are written together.
@@ -47,8 +51,12 @@ pub(super) struct WriteQueue {
     broken: bool,
 }
 
-/// Returns the records that a queue of so many bytes holds, and the spare ones.
+/// Returns the records that a queue of so many bytes holds, 0 for the default, and the spare ones.
 fn capacity(record_bytes: usize, layers: usize, queue_bytes: usize) -> (usize, usize) {
+    let queue_bytes = match queue_bytes {
+        0 => (DEFAULT_RECORDS * record_bytes).clamp(DEFAULT_BYTES, MAX_BYTES),
+        bytes => bytes,
+    };
     // A record of one layer never lacks one.
     ((queue_bytes / record_bytes).max(MIN_RECORDS), if layers > 1 { OPERATIONS } else { 0 })
 }
@@ -61,14 +69,14 @@ pub(super) fn plan_bytes(record_bytes: usize, layers: usize, queue_bytes: usize)
 }
 
 impl WriteQueue {
-    pub fn new(records: &Arc<Records>, queue: Box<dyn Queue>, queue_bytes: usize) -> Result<Self> {
+    pub fn new(records: &Arc<Records>) -> Result<Self> {
         let layout = &records.layout;
         let record = layout.max_record_bytes();
-        let (count, spare) = capacity(record, layout.max_group_layers(), queue_bytes);
+        let (count, spare) = capacity(record, layout.max_group_layers(), records.file.queue_bytes);
         Ok(Self {
             records: Arc::clone(records),
             entries: QueueEntries::new(records, count, spare)?,
-            flight: Flight::new(queue, records.unit, OPERATIONS * MAX_PIECES)?,
+            flight: records.flight(OPERATIONS * MAX_PIECES)?,
             list: reserve::with_capacity("queue of writes", count)?,
             batch: (OPERATION_BYTES / record).clamp(1, count / 2),
             idle: (0..OPERATIONS).collect(),
@@ -144,7 +152,7 @@ impl WriteQueue {
     /// Writes everything and makes it durable.
     pub fn flush(&mut self) -> Result<()> {
         self.collect()?;
-        while !self.entries.is_empty() {
+        while self.entries.free.len() < self.entries.all.len() {
             self.prepare_all()?;
             while self.flight.is_busy() || !self.list.is_empty() {
                 self.send();
@@ -153,7 +161,8 @@ impl WriteQueue {
         }
         self.records.check_len()?;
         if self.broken {
-            let what = format!("{}, which failed at an earlier flush", self.records.path.display());
+            let what =
+                format!("{}, which failed at an earlier flush", self.records.file.path.display());
             let remedy = "drop the pool: the rows of flushes before that are durable, and later ones may be lost";
             return Err(Error::os("fdatasync", what, Errno::IO, remedy));
         }
@@ -166,7 +175,7 @@ impl WriteQueue {
     /// Waits for the writes that are under way.
     pub fn settle(&mut self) {
         self.flight.abandon();
-        self.flight.settle(self.records.timeout);
+        self.flight.settle(self.records.file.timeout);
     }
 
     /// Frees an entry. If no record is whole, all are written as they are.
@@ -176,7 +185,7 @@ impl WriteQueue {
             self.prepare_all()?;
             self.send();
         }
-        while !self.entries.has_room() && self.flight.is_busy() {
+        while self.entries.free.is_empty() && self.flight.is_busy() {
             self.wait()?;
         }
         Ok(())
@@ -218,8 +227,9 @@ impl WriteQueue {
         let entry = &mut self.entries.all[at];
         (entry.state, entry.before) = (EntryState::Reading, NONE);
         let range = entry.range.clone();
-        self.flight.pieces[operation * MAX_PIECES] = self.entries.piece(spare, range);
-        self.start(operation, Direction::Read, at, at, 1);
+        self.flight.operations.pieces[operation * MAX_PIECES] = self.entries.piece(spare, range);
+        self.last[operation] = at as u32;
+        self.start(operation, Direction::Read, at, 1);
         Ok(())
     }
 
@@ -244,7 +254,8 @@ impl WriteQueue {
             while let Some(&number) = self.list.last() {
                 let at = number as usize;
                 let piece = self.entries.piece(at, self.entries.all[at].range.clone());
-                let of_operation = &mut self.flight.pieces[operation * MAX_PIECES..][..MAX_PIECES];
+                let of_operation =
+                    &mut self.flight.operations.pieces[operation * MAX_PIECES..][..MAX_PIECES];
                 let end = of_operation[..pieces].last_mut();
                 let adjacent = end.filter(|end| end.at.wrapping_add(end.len) == piece.at);
                 let fits = self.entries.offset(at) == start + bytes as u64
@@ -266,20 +277,13 @@ impl WriteQueue {
                 entry.before = mem::replace(&mut last, number);
                 self.list.pop();
             }
-            self.start(operation, Direction::Write, first as usize, last as usize, pieces);
+            self.last[operation] = last;
+            self.start(operation, Direction::Write, first as usize, pieces);
         }
     }
 
-    /// Starts an operation with its first pieces, on the ranges of the entries from `first` to `last`.
-    fn start(
-        &mut self,
-        operation: usize,
-        direction: Direction,
-        first: usize,
-        last: usize,
-        pieces: usize,
-    ) {
-        self.last[operation] = last as u32;
+    /// Starts an operation with so many pieces, on the ranges of the entries from `first` to its last.
+    fn start(&mut self, operation: usize, direction: Direction, first: usize, pieces: usize) {
         let (id, offset) = (operation * MAX_PIECES, self.entries.offset(first));
         // SAFETY: nobody else uses these bytes until the operation has ended: they are the spare record of
         // this operation, or nobody writes them in the state of writing. The mapping lives until no operation is
@@ -289,7 +293,7 @@ impl WriteQueue {
 
     /// Waits until an operation has ended, unless none is under way, and reports a failure.
     fn wait(&mut self) -> Result<()> {
-        let next = self.flight.next(self.records.timeout);
+        let next = self.flight.next(self.records.file.timeout);
         if let Some(ended) = next.map_err(|error| self.stopped(error))? {
             self.ended(ended);
         }
@@ -314,23 +318,21 @@ impl WriteQueue {
         let mut last = self.last[operation];
         // This cannot fail: the operation was taken from there.
         let _ = self.idle.push(operation);
-        let several = self.entries.all[last as usize].before != NONE;
-        let mut bytes = 0;
+        let QueueEntry { state, before, .. } = self.entries.all[last as usize];
+        let (reading, several, mut bytes) = (state == EntryState::Reading, before != NONE, 0);
         while last != NONE {
             let at = last as usize;
-            last = self.entries.all[at].before;
-            bytes += self.entries.all[at].range.len();
-            match (self.entries.all[at].state, &result) {
-                (EntryState::Reading, Ok(())) => {
+            let entry = &mut self.entries.all[at];
+            last = entry.before;
+            bytes += entry.range.len();
+            match &result {
+                Ok(()) if reading => {
                     self.entries.merge(at, operation);
                     self.enlist(at);
-                    bytes = 0;
                 }
-                (EntryState::Reading, Err(_)) => self.entries.all[at].state = EntryState::Filling,
-                (_, Ok(())) => self.entries.release(at),
-                (_, Err(_)) => {
-                    (self.entries.all[at].state, self.entries.all[at].alone) =
-                        (EntryState::Filling, true);
+                Ok(()) => self.entries.release(at),
+                Err(_) => {
+                    (entry.state, entry.alone) = (EntryState::Filling, !reading);
                     if self.entries.is_whole(at) {
                         self.enlist(at);
                     }
@@ -338,7 +340,7 @@ impl WriteQueue {
             }
         }
         match result {
-            Ok(()) if bytes > 0 => {
+            Ok(()) if !reading => {
                 DiskCounters::add(&self.records.counters.writes, 1);
                 DiskCounters::add(&self.records.counters.written_bytes, bytes);
             }
@@ -349,6 +351,6 @@ impl WriteQueue {
 
     /// Returns the first failure as an error.
     fn report(&mut self) -> Result<()> {
-        self.failure.take().map_or(Ok(()), |failure| Err(self.records.failed(&failure)))
+        self.failure.take().map_or(Ok(()), |failure| Err(self.records.failed(failure)))
     }
 }

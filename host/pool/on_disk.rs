@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
-use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Session, Shape, Store, Wrap};
+use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
@@ -44,10 +44,7 @@ impl HostPool {
     /// # Errors
     /// As for [`Self::open`].
     pub fn open_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
-        let file = config.file.as_ref().ok_or_else(|| {
-            invalid!("pool file" is "not set", but "a pool without a file cannot be opened";
-                "name the file of a pool that was kept")
-        })?;
+        let file = file_of(config)?;
         ensure!(file.keep, "keep" is file.keep, but "a file that is opened is a kept one";
             "set keep, or make a new pool");
         Self::in_store(config, Store::open(&shape(config)?, file, wrap)?)
@@ -59,10 +56,7 @@ impl HostPool {
     /// # Errors
     /// As for [`Self::new`], or if `config` names no file.
     pub fn new_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
-        let file = config.file.as_ref().ok_or_else(|| {
-            invalid!("pool file" is "not set", but "only a pool in a file has a disk"; "name a file")
-        })?;
-        Self::in_store(config, Store::create(&shape(config)?, file, wrap)?)
+        Self::in_store(config, Store::create(&shape(config)?, file_of(config)?, wrap)?)
     }
 
     fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
@@ -92,55 +86,21 @@ impl HostPool {
 
     /// Checks that no session of the pool's file keeps a row.
     pub(crate) fn check_kept(&self, row: usize) -> Result<()> {
-        self.store().map_or(Ok(()), |store| store.check_kept(row))
+        self.store().map_or(Ok(()), |store| store.kept.check(row))
     }
 
-    /// Returns the store of a pool in a file.
-    fn stored(&self) -> Result<&Arc<Store>> {
+    /// Returns the store of a pool in a file, for its sessions and its data of tokens.
+    ///
+    /// # Errors
+    /// If the rows are in memory, or the store is to be written ([`Role::Writer`]) and this process may only read.
+    pub fn stored(&self, role: Role) -> Result<&Arc<Store>> {
+        if role == Role::Writer {
+            self.check_writer()?;
+        }
         self.store().ok_or_else(|| {
             invalid!("pool" is "in memory", but "only a file has sessions and data of tokens";
                 "make the pool in a file that is kept")
         })
-    }
-
-    /// Returns what a session has committed ([`Store::session`]).
-    ///
-    /// # Errors
-    /// If there is no such session, or it is damaged.
-    pub fn session(&self, session: usize) -> Result<Session> {
-        self.stored()?.session(session)
-    }
-
-    /// Makes all rows durable, and then what a session has ([`Store::commit_session`]).
-    ///
-    /// # Errors
-    /// As for [`Store::commit_session`].
-    pub fn commit_session(
-        &self,
-        session: usize,
-        length: usize,
-        blocks: &[i32],
-        bytes: &[u8],
-    ) -> Result<()> {
-        self.check_writer()?;
-        self.stored()?.commit_session(session, length, blocks, bytes)
-    }
-
-    /// Writes the data of the tokens in the rows from `first` on ([`Store::write_tokens`]).
-    ///
-    /// # Errors
-    /// As for [`Store::write_tokens`].
-    pub fn write_tokens(&self, first: usize, data: &[u8]) -> Result<()> {
-        self.check_writer()?;
-        self.stored()?.write_tokens(first, data)
-    }
-
-    /// Reads the data of the tokens in the rows from `first` on.
-    ///
-    /// # Errors
-    /// As for [`Store::read_tokens`].
-    pub fn read_tokens(&self, first: usize, into: &mut [u8]) -> Result<()> {
-        self.stored()?.read_tokens(first, into)
     }
 
     /// Returns what the file of the pool is; `None` if the rows are in memory.
@@ -152,6 +112,13 @@ impl HostPool {
     pub fn disk_stats(&self) -> Option<DiskStats> {
         self.store().map(|store| store.stats())
     }
+}
+
+fn file_of(config: &PoolConfig) -> Result<&PoolFile> {
+    config.file.as_ref().ok_or_else(|| {
+        invalid!("pool file" is "not set", but "the rows of this pool are in memory";
+            "name a file, one that was kept if it is to be opened")
+    })
 }
 
 /// Returns a geometry without chunks.

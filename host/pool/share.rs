@@ -12,18 +12,19 @@ use rustix::fs::{self, FlockOperation, SealFlags};
 use super::file;
 use super::geometry::{Geometry, Pages, PoolConfig};
 use super::host::{Backing, HostPool, Role, chunks_in};
-use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
+use crate::rows::{MAX_SEGMENTS, RowFormat};
 use crate::system::available_memory;
 use crate::system::mapping::{MIB2, Mapping};
+use crate::system::stored_words::{put, word};
 use crate::{Error, Result, ensure, invalid};
 
 /// Length in bytes of an encoded [`PoolDesc`].
-pub const DESC_BYTES: usize = WORDS * 8;
-const WORDS: usize = 6 + 2 * MAX_SEGMENTS;
+pub const DESC_BYTES: usize = (SEGMENTS + 2 * MAX_SEGMENTS) * 8;
 /// The first word of a descriptor. Its last two characters are the version of the encoding.
 const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL02");
-/// The place of the checksum among the words.
+/// The places of the checksum among the words, and of the segments behind it.
 const CHECKSUM: usize = 5;
+const SEGMENTS: usize = 6;
 /// The type that `fstatfs` returns for a hugetlb file.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
@@ -38,17 +39,13 @@ impl PoolDesc {
     /// others; words of unused segments are 0.
     pub fn to_bytes(&self) -> [u8; DESC_BYTES] {
         let PoolConfig { layers, rows, format, chunk_bytes, .. } = &self.config;
-        let segments = format.as_slice();
-        let mut words = [0u64; WORDS];
-        words[0] = MAGIC;
-        let counts = [*layers, *rows, *chunk_bytes, segments.len()];
-        let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
-        words[1..5].iter_mut().zip(counts).for_each(|(word, value)| *word = value as u64);
-        words[6..].iter_mut().zip(parts).for_each(|(word, value)| *word = value as u64);
-        words[CHECKSUM] = checksum(&words);
+        let sizes = [*layers, *rows, *chunk_bytes, format.as_slice().len()];
         let mut bytes = [0; DESC_BYTES];
-        let places = bytes.as_chunks_mut::<8>().0.iter_mut();
-        places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+        put(&mut bytes, 0, [MAGIC]);
+        put(&mut bytes, 1, sizes.map(|size| size as u64));
+        put(&mut bytes, SEGMENTS, format.sizes().map(|size| size as u64));
+        let sum = checksum(&bytes);
+        put(&mut bytes, CHECKSUM, [sum]);
         bytes
     }
 
@@ -64,26 +61,18 @@ impl PoolDesc {
         if bytes.len() != DESC_BYTES {
             return Err(bad(&format!("{} bytes, not {DESC_BYTES}", bytes.len())));
         }
-        let mut encoded = [0u64; WORDS];
-        for (word, bytes) in encoded.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        if encoded[0] != MAGIC {
+        if word(bytes, 0) != MAGIC {
             return Err(bad("of another kind or version"));
         }
-        if encoded[CHECKSUM] != checksum(&encoded) {
+        if word(bytes, CHECKSUM) != checksum(bytes) {
             return Err(bad("damaged"));
         }
-        let mut words = [0usize; WORDS];
-        for (word, &encoded) in words.iter_mut().zip(&encoded) {
-            *word = usize::try_from(encoded).map_err(|_| bad("too large"))?;
+        let size = |at| usize::try_from(word(bytes, at)).map_err(|_| bad("too large"));
+        let (layers, rows, chunk_bytes, count) = (size(1)?, size(2)?, size(3)?, size(4)?);
+        if count > MAX_SEGMENTS {
+            return Err(bad("of too many segments"));
         }
-        let [_, layers, rows, chunk_bytes, count, _, parts @ ..] = words;
-        let segments = parts.as_chunks::<2>().0;
-        let segments = segments.get(..count).ok_or_else(|| bad("of too many segments"))?;
-        let mut list = heapless::Vec::<Segment, MAX_SEGMENTS>::new();
-        list.extend(segments.iter().map(|&[bytes, stride]| Segment { bytes, stride }));
-        let format = RowFormat::strided(&list)?;
+        let format = RowFormat::of_sizes(count, |n| size(SEGMENTS + n))?;
         let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) };
         Geometry::new(&config)?;
         Ok(Self { config })
@@ -92,10 +81,9 @@ impl PoolDesc {
 
 /// Returns the FNV-1a hash of all words but the checksum. Each of its steps is a bijection of the
 /// hash, so that a change of any single byte changes the result.
-fn checksum(words: &[u64; WORDS]) -> u64 {
-    let others = words.iter().enumerate().filter(|&(place, _)| place != CHECKSUM);
-    let bytes = others.flat_map(|(_, word)| word.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+fn checksum(bytes: &[u8]) -> u64 {
+    let others = bytes.iter().enumerate().filter(|&(at, _)| at / 8 != CHECKSUM);
+    others.fold(0xcbf2_9ce4_8422_2325, |hash, (_, &byte)| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     })
 }

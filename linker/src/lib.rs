@@ -2,8 +2,7 @@
 //!
 //! [`record`] runs a kernel of `avsg-device` on a machine that only writes down its operations.
 //! [`check`] refuses a [`tape`] that breaks a law of the kernel language (`avsg_device::machine`).
-//! [`ascend`] lowers it to one vector core and emits text. An interpreter in the tests (`linker/tests/tape/replay.rs`)
-//! defines what every op means. [`bridge`] is the entry point of a build script.
+//! [`ascend`] lowers it to one vector core and emits text. [`bridge`] is the entry point of a build script.
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ mod operators;
 mod stage_one;
 
 pub use operators::{Mask, Scalar, Vector};
-pub use stage_one::{record_scheduled, record_stage_one, record_with};
+pub use stage_one::{record_stage_one, record_with};
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};

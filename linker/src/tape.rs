@@ -29,7 +29,7 @@
 //!
 //! **Undefined words.** Words that nothing wrote, lanes past the length of a list, and words of a
 //! column past those that the last sweep stored, or that the last copy in or search wrote, are poison. Arithmetic on poison gives
-//! poison; an effect on a live lane must not depend on it. `linker/tests/tape/replay.rs` defines what each op
+//! poison; an effect on a live lane must not depend on it. `avsg_device::machine` defines what each op
 //! does to a defined lane; [`code`] defines its operands.
 
 pub mod code;

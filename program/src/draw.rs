@@ -15,7 +15,7 @@ const TOP: f64 = 104.0;
 const BOTTOM: f64 = 476.0;
 /// The x coordinate of the legend in pixels; the legend stands to the right of the points.
 const LEGEND: f64 = 744.0;
-/// The most marked sizes that all get a tick.
+/// The most marked sizes that all get a tick; of more, those that are powers of two.
 const MAX_TICKS: usize = 14;
 /// Ticks of the vertical axis, about.
 const ROWS: f64 = 8.0;
@@ -27,6 +27,8 @@ const TITLE: &str = "How many of the selected rows are in the buffer already";
 
 /// S and hit rate in percent.
 pub type Point = (f64, f64);
+/// The values at both ends of an axis.
+type Axis = (f64, f64);
 
 /// Draws hit rates over S into a file, or `no data` if there is no point, and returns its path. `subject` says what
 /// they were computed on, `curves` are policies, `own` are points with their rules, and a line marks the S that was
@@ -62,11 +64,15 @@ fn svg(
         out.text(((LEFT + RIGHT) / 2.0, (TOP + BOTTOM) / 2.0), 20, "middle", GREY, "no data");
         return out.finish();
     }
-    let (x, y) = (Axis::of_sizes(&all), Axis::of_rates(&all));
+    let x = axis(all.iter().map(|point| point.0.log2()), 0.06);
+    // The axis of hit rates begins where differences can be seen.
+    let mut y = axis(all.iter().map(|point| point.1), 0.15);
+    y.0 = y.0.max(0.0);
+    let share = |(low, high): Axis, value: f64| (value - low) / (high - low);
     let at = |&(slots, rate): &Point| {
-        (LEFT + (RIGHT - LEFT) * x.share(slots.log2()), BOTTOM - (BOTTOM - TOP) * y.share(rate))
+        (LEFT + (RIGHT - LEFT) * share(x, slots.log2()), BOTTOM - (BOTTOM - TOP) * share(y, rate))
     };
-    let (rates, decimals) = y.round_values();
+    let (rates, decimals) = round_values(y);
     for rate in rates {
         let (_, height) = at(&(1.0, rate));
         out.line(&[(LEFT, height), (RIGHT, height)], "#DEDEDE", "");
@@ -77,7 +83,8 @@ fn svg(
     rules.dedup();
     let colour = |rule: &str| COLOURS[rules.iter().position(|r| *r == rule).unwrap_or(0) % 3];
     out.text((LEFT - 10.0, BOTTOM + 42.0), 15, "end", "black", "AVSG, %");
-    for (slots, rule, rate) in ticks(own) {
+    let is_shown = |slots: f64| own.len() <= MAX_TICKS || slots.log2().fract() == 0.0;
+    for &(rule, (slots, rate)) in own.iter().filter(|(_, (slots, _))| is_shown(*slots)) {
         let (place, _) = at(&(slots, 0.0));
         out.line(&[(place, BOTTOM), (place, BOTTOM + 5.0)], GREY, "");
         out.text((place, BOTTOM + 22.0), 15, "middle", GREY, &slots.to_string());
@@ -86,12 +93,10 @@ fn svg(
     out.line(&[(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], GREY, "");
     let label = "S, slots per request and layer (logarithmic)";
     out.text(((LEFT + RIGHT) / 2.0, BOTTOM + 68.0), 16, "middle", "black", label);
-    let start = if y.0 > 0.0 {
-        format!(" (the axis begins at {:.1}, not at 0)", y.0)
-    } else {
-        String::new()
-    };
-    let label = format!("hit rate after the first step, %{start}");
+    let mut label = "hit rate after the first step, %".to_owned();
+    if y.0 > 0.0 {
+        label += &format!(" (the axis begins at {:.1}, not at 0)", y.0);
+    }
     out.text((24.0, TOP - 12.0), 16, "start", "black", &label);
     let mut heights = (0..).map(|n| TOP + 16.0 + 26.0 * f64::from(n));
     let mut name = |out: &mut Svg, name: &str| {
@@ -119,50 +124,24 @@ fn svg(
     out.finish()
 }
 
-/// Returns the marks with S, rule and hit rate, or those at powers of two if the marks are too many.
-fn ticks<'a>(own: &[(&'a str, Point)]) -> Vec<(f64, &'a str, f64)> {
-    let is_shown = |slots: f64| own.len() <= MAX_TICKS || slots.log2().fract() == 0.0;
-    let marks = own.iter().map(|&(rule, (slots, rate))| (slots, rule, rate));
-    marks.filter(|&(slots, ..)| is_shown(slots)).collect()
+/// Returns the ends of an axis, with room for this share of the values beside them.
+fn axis(values: impl Iterator<Item = f64>, room: f64) -> Axis {
+    let ends = |(low, high): Axis, value: f64| (low.min(value), high.max(value));
+    let (low, high) = values.fold((f64::MAX, f64::MIN), ends);
+    let room = room * (high - low).max(1.0);
+    (low - room, high + room)
 }
 
-/// The values at both ends of an axis.
-struct Axis(f64, f64);
-
-impl Axis {
-    /// Returns the axis of the binary logarithms of S, with room for half of a mark's value at both ends.
-    fn of_sizes(points: &[(f64, f64)]) -> Self {
-        let (low, high) = ends(points.iter().map(|point| point.0.log2()));
-        let room = 0.06 * (high - low).max(1.0);
-        Self(low - room, high + room)
-    }
-
-    /// Returns the axis of hit rates, which begins where differences can be seen.
-    fn of_rates(points: &[(f64, f64)]) -> Self {
-        let (low, high) = ends(points.iter().map(|point| point.1));
-        let room = 0.15 * (high - low).max(1.0);
-        Self((low - room).max(0.0), high + room)
-    }
-
-    fn share(&self, value: f64) -> f64 {
-        (value - self.0) / (self.1 - self.0)
-    }
-
-    /// Returns multiples of 1, 2 or 5 times a power of ten, and the decimals that they need.
-    fn round_values(&self) -> (Vec<f64>, usize) {
-        let rough = (self.1 - self.0) / ROWS;
-        let power = 10f64.powf(rough.log10().floor());
-        let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= rough).unwrap_or(10.0);
-        let step = factor * power;
-        let first = (self.0 / step).ceil();
-        let all = (0..=ROWS as i32).map(|n| (first + f64::from(n)) * step);
-        let decimals = (-step.log10().floor()).max(0.0) as usize;
-        (all.filter(|&value| value <= self.1).collect(), decimals)
-    }
-}
-
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+/// Returns multiples of 1, 2 or 5 times a power of ten between the ends, and the decimals that they need.
+fn round_values((low, high): Axis) -> (Vec<f64>, usize) {
+    let rough = (high - low) / ROWS;
+    let power = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= rough).unwrap_or(10.0);
+    let step = factor * power;
+    let first = (low / step).ceil();
+    let all = (0..=ROWS as i32).map(|n| (first + f64::from(n)) * step);
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    (all.filter(|&value| value <= high).collect(), decimals)
 }
 
 /// The elements of the file.

@@ -91,20 +91,7 @@ pub fn run() -> ExitCode {
 /// `avsg-replay.1` and so on.
 fn man(dir: &Path) -> Result<()> {
     output_file::folder(dir)?;
-    let mut program = Program::command();
-    // This gives every subcommand its whole name.
-    program.build();
-    let mut pages = vec![program];
-    let mut written = 0;
-    while let Some(command) = pages.pop() {
-        let shown = |sub: &&clap::Command| sub.get_name() != "help" && !sub.is_hide_set();
-        pages.extend(command.get_subcommands().filter(shown).cloned());
-        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
-        let mut page = Vec::new();
-        clap_mangen::Man::new(command).title(name.to_uppercase()).render(&mut page)?;
-        output_file::write(&dir.join(format!("{name}.1")), &page)?;
-        written += 1;
-    }
-    println!("{written} pages were written to {}", dir.display());
+    clap_mangen::generate_to(Program::command(), dir)?;
+    println!("the pages were written to {}", dir.display());
     Ok(())
 }

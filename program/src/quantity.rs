@@ -17,6 +17,18 @@ pub fn gigabytes(text: &str) -> Result<f64, String> {
     })
 }
 
+/// Parses a number that is not negative.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite());
+    number.ok_or_else(|| "it must be a number of at least 0, such as 50".to_owned())
+}
+
+/// Parses a number above 0.
+pub fn positive(text: &str) -> Result<f64, String> {
+    let number = not_negative(text).ok().filter(|number| *number > 0.0);
+    number.ok_or_else(|| "it must be a number above 0, such as 50".to_owned())
+}
+
 /// Parses a share in percent.
 pub fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (1.0..=100.0).contains(percent));

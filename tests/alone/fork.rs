@@ -1,6 +1,5 @@
 //! A forked child that uses or drops the engine and the pool of its parent through the Rust API.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use avsg::Error;
@@ -16,34 +15,7 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::check_row;
 use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::{Scratch, adapted};
-use avsg_testkit::{alone, exact, fixture};
-
-unsafe extern "C" {
-    fn fork() -> i32;
-    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
-    fn alarm(seconds: u32) -> u32;
-    fn _exit(code: i32) -> !;
-}
-
-/// Runs a closure in a forked child, which must return true there within a minute. It is no function, because the
-/// parent keeps what the closure takes.
-macro_rules! in_child {
-    ($run:expr) => {
-        // SAFETY: the child runs the closure only, which takes no lock that another thread holds.
-        let pid = unsafe { fork() };
-        if pid == 0 {
-            // SAFETY: the call only makes a signal end the child, if it hangs.
-            unsafe { alarm(60) };
-            let passed = catch_unwind(AssertUnwindSafe($run)).unwrap_or(false);
-            // SAFETY: the call ends the child.
-            unsafe { _exit(i32::from(!passed)) };
-        }
-        let mut status = -1;
-        // SAFETY: `status` may be written.
-        assert!(pid > 0 && unsafe { waitpid(pid, &mut status, 0) } == pid);
-        assert_eq!(status, 0, "the child failed or hung");
-    };
-}
+use avsg_testkit::{alone, exact, fixture, in_child};
 
 fn forked<T>(result: avsg::Result<T>) -> bool {
     matches!(result, Err(Error::Forked { .. }))
@@ -191,7 +163,10 @@ fn a_child_that_is_forked_during_reads_has_not_their_memory_and_the_parent_gets_
         let file = adapted(PoolFile { io_uring, ..PoolFile::new(folder.path()) });
         let config = PoolConfig::new(2, 1024, RowFormat::single(1000).unwrap());
         let pool = PoolConfig { file: Some(file), indexers: indexers.clone(), ..config };
+        let before = bytes_without_a_fork();
         let pool = HostPool::new(&pool).unwrap();
+        let queue = bytes_without_a_fork() - before;
+        assert!(queue >= pool.bytes(), "{queue} bytes of the queue of writes");
         fixture::fill(&pool, 1024, |_, row| (row as i32, 0));
         pool.flush().unwrap();
         let before = bytes_without_a_fork();

@@ -7,17 +7,15 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::ptr::null_mut;
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
-use avsg::engine::{Config, DeviceFresh, DeviceRows, Engine, Fresh, RawStream};
+use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
 use avsg::rows::RowFormat;
 
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{alone, exact, fixture, tier};
@@ -154,7 +152,7 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
     }
 
     // A reader has its own fresh rows of the next step. It refuses to append them before it writes to the
-    // read-only memory, with host arrays and in a stream.
+    // read-only memory.
     let stable = PROMPT + NEW * 40;
     let rows = [ids(40, stable + 1, true), ids(41, stable + 2, true)];
     let owned = one_request([0, 4, stable, stable + NEW], &rows, 0);
@@ -163,22 +161,8 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
     let fresh = Fresh { segments: &own.segments() };
     engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
     assert!(exact::check_step(&engine, &plan, &owned, 0, content) > K);
-    let mut refused = vec![engine.append(&owned.batch(), 0, &fresh)];
-    if reader == "ascend-sim" {
-        let context = simulated::context().unwrap();
-        let arrays = DeviceArrays::new(&context, &owned, std::slice::from_ref(&own)).unwrap();
-        let segments: Vec<DeviceRows> = arrays.fresh(0);
-        let fresh = DeviceFresh { segments: &segments };
-        // SAFETY: the call is refused before it uses the stream.
-        refused.push(unsafe {
-            let stream = RawStream::new(null_mut());
-            engine.enqueue_append(&arrays.batch(), 0, &[0], &fresh, stream)
-        });
-    }
-    for refused in refused {
-        let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("append in the writer process"), "{refused}");
-    }
+    let refused = engine.append(&owned.batch(), 0, &fresh).unwrap_err().to_string();
+    assert!(refused.contains("append in the writer process"), "{refused}");
     let taken = HostPool::import(&desc, second_fd.try_clone().unwrap(), Role::Writer).unwrap_err();
     assert!(taken.to_string().contains("has a writer"), "{taken}");
 

@@ -58,12 +58,12 @@ fn workloads_match_the_cpu_on_the_device() {
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, if simulated { 4 } else { 200 });
         let config = workload.shape.config(MachineChoice::Auto);
-        let expected = run(&workload, workload.shape.engine(MachineChoice::Emu));
+        let expected = run(&workload, &mut workload.shape.engine(MachineChoice::Emu));
         for one_launch in [true, false] {
             let kernels = emit_kernels(&config.params, simulated);
             let pool = HostPool::new(&workload.shape.pool()).unwrap();
-            let engine = harness::engine(&context, &config, pool, kernels, one_launch).unwrap();
-            assert!(run(&workload, engine) == expected, "{bytes:?}");
+            let mut engine = harness::engine(&context, &config, pool, kernels, one_launch).unwrap();
+            assert!(run(&workload, &mut engine) == expected, "{bytes:?}");
         }
     }
 }

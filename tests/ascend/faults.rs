@@ -9,17 +9,14 @@ use std::sync::Arc;
 use avsg::Result;
 use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::{RegisteredPool, simulated};
-use avsg::engine::DeviceBatch;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::Session;
-use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::tier;
 
-use crate::harness::{expect_refusal, fail_next, in_session, on_ascend, seeded};
+use crate::harness::{expect_refusal, fail_next, in_session, seeded};
 use crate::random_workload::Submission::{CapturedGraph, HostArrays, QueuedInStream};
 use crate::random_workload::{RandomWorkload, Submission};
-use crate::small::{self, K};
 
 const STEPS: usize = 3;
 
@@ -128,6 +125,7 @@ fn run<T>(
 /// later row wrong, and an engine that was created does all its steps.
 #[test]
 fn the_engine_recovers_from_each_failed_call() {
+    let mut all = Vec::new();
     for (submission, one_launch) in [
         (HostArrays, true),
         (HostArrays, false),
@@ -140,32 +138,35 @@ fn the_engine_recovers_from_each_failed_call() {
             (outcome.spans.into_iter().flatten().collect::<Vec<_>>(), calls)
         };
         let (points, calls) = run(one_launch, submission, 0, |_| (), flawless);
-        let what = format!("failing calls, {submission:?}, one launch {one_launch}");
-        println!("{what}: {} points", points.len());
         assert!(points.len() >= 100, "{} points", points.len());
-        // The default tier fails the first and the last call of each name, and calls with every code.
-        let axes = |&at: &usize| {
+        for &at in &points {
             let same = |other: &&usize| calls[**other] == calls[at];
             let ends =
-                (points.iter().find(same) == Some(&at), points.iter().rfind(same) == Some(&at));
-            vec![format!("{} {ends:?}", calls[at]), error_code(at).to_string()]
-        };
-        for at in tier::cases(&what, points.clone(), 0, axes) {
-            let (name, code) = (calls[at], error_code(at));
-            let fail = |session: &Session| session.fail_any(at + 1, code);
-            run(one_launch, submission, 6, fail, |outcome, after| {
-                assert_eq!(after[at], name, "the calls up to the failure differ");
-                let expected = format!("{name} failed with code {code}");
-                let errors = outcome.errors.join("\n");
-                assert!(errors.contains(&expected), "{what}, call {at}: {errors}");
-                // Every other error follows from it.
-                for error in &outcome.errors {
-                    let follows = error.contains(&expected) || error.contains("plan is stale");
-                    assert!(follows, "{what}, call {at}: {error}");
-                }
-                assert_eq!(outcome.finished, outcome.created, "{what}, call {at}: {errors}");
-            });
+                [points.iter().find(same), points.iter().rfind(same)].map(|end| end == Some(&at));
+            all.push((submission, one_launch, at, calls[at], ends));
         }
+    }
+    // The default tier fails the first and the last call of each name, and calls with every code.
+    let axes =
+        |&(submission, one_launch, at, name, ends): &(Submission, bool, usize, &str, [bool; 2])| {
+            let ends = format!("{submission:?} {name} {ends:?}");
+            vec![ends, format!("{submission:?} {one_launch}"), error_code(at).to_string()]
+        };
+    for (submission, one_launch, at, name, _) in tier::cases("failing calls", all, 0, axes) {
+        let code = error_code(at);
+        let fail = |session: &Session| session.fail_any(at + 1, code);
+        run(one_launch, submission, 6, fail, |outcome, after| {
+            let what = format!("{submission:?}, one launch {one_launch}, call {at}");
+            assert_eq!(after[at], name, "the calls up to the failure differ");
+            let expected = format!("{name} failed with code {code}");
+            let errors = outcome.errors.join("\n");
+            assert!(errors.contains(&expected), "{what}: {errors}");
+            // Every other error follows from it.
+            let follows =
+                |error: &String| error.contains(&expected) || error.contains("plan is stale");
+            assert!(outcome.errors.iter().all(follows), "{what}: {errors}");
+            assert_eq!(outcome.finished, outcome.created, "{what}: {errors}");
+        });
     }
 }
 
@@ -278,37 +279,6 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
             assert_eq!(session.leaks(), Vec::<String>::new(), "kernel {nth}");
         }
     }
-}
-
-/// A batch that kernels cannot count, and a plan in a capture while the tables are due to be reset,
-/// are refused: the plan that was to be overwritten keeps its batch, and every hit stays a hit.
-#[test]
-fn a_call_that_is_refused_in_a_stream_changes_nothing() {
-    on_ascend(&small::config(1), small::pool, |engine, session, context| {
-        let stream = Stream::new(context).unwrap();
-        let owned = small::one_request(0, 1, small::ids(0));
-        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
-        arrays.write(&owned, &[]).unwrap();
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        let wide = DeviceBatch { ids_stride: 1 << 31, ..arrays.batch() };
-        // SAFETY: the call is refused.
-        let refused = unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) };
-        expect_refusal(refused, &["words of an array is 2147483648"]);
-        // Layer 1 still takes the plan, and another one hits it.
-        engine.transfer(&mut plan, 1, None).unwrap();
-        let mut next = engine.new_plan(2, 1).unwrap();
-        engine.step(&owned.batch(), &mut next, 0, None).unwrap();
-        assert_eq!((plan.total_misses(), next.total_misses()), (K, 0));
-        (0..2).for_each(|layer| small::check(engine, &next, &owned, layer));
-
-        fail_next(session, "aclrtLaunchKernelWithConfig", 1);
-        engine.transfer(&mut next, 0, None).unwrap_err();
-        // SAFETY: the call is refused.
-        let call = || unsafe { engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()) };
-        expect_refusal(stream.capture(call), &["not reset"]);
-        assert_eq!((plan.requests(), plan.number(), plan.misses(0).id.len()), (1, 1, K));
-    });
 }
 
 /// If the device refuses to register a kind of pages, the pool is created from the next smaller

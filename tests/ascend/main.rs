@@ -3,6 +3,7 @@
 mod acl_library;
 mod ascend_hw;
 mod caller_buffers;
+mod caller_memory;
 mod embedded_kernels;
 mod faults;
 mod harness;
@@ -14,7 +15,6 @@ mod random_calls;
 mod random_workload;
 mod restore;
 mod rust_kernels;
-mod slot_shapes;
 mod small;
 mod strategies;
 mod streams;

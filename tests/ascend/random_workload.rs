@@ -221,17 +221,6 @@ impl RandomWorkload {
         run_step(&mut self.ascend, &mut self.ascend_plan, &self.batch, fresh)
     }
 
-    /// Runs the next step on both engines with host arrays, and compares and checks it.
-    pub fn step_from_host(&mut self) {
-        self.next_step();
-        self.run_from_host().unwrap();
-        self.compare_result(&StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q));
-        for r in 0..self.setting.max_requests {
-            let cuts = self.ascend.cuts(&self.ascend_plan, r);
-            assert!(cuts.eq(self.cpu.cuts(&self.cpu_plan, r)), "cuts of request {r}");
-        }
-    }
-
     /// Reads the result of a step from the device's arrays. Its stream must have been waited for.
     fn read_result(&self) -> StepResult {
         let arrays = self.ascend_plan.device_arrays().expect("a device's plan");

@@ -2,10 +2,10 @@
 //! file and others are not.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use avsg::disk::{Direction, Disk, Operation, Piece, PoolFile, Queue};
-use avsg::pool::HostPool;
+use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
@@ -32,9 +32,14 @@ struct State {
 }
 
 impl Volatile {
-    /// Returns a disk whose power is gone after `left` operations.
-    pub(super) fn new(disk: Arc<dyn Disk>, left: usize) -> Self {
-        Self { disk, state: Mutex::new(State { cache: vec![], left }) }
+    /// Opens a pool on such a disk.
+    pub(super) fn open(config: &PoolConfig) -> (HostPool, Arc<Self>) {
+        let volatile = OnceLock::new();
+        let pool = HostPool::open_through(config, &|disk| {
+            let state = Mutex::new(State { cache: vec![], left: usize::MAX });
+            volatile.get_or_init(|| Arc::new(Self { disk, state })).clone()
+        });
+        (pool.unwrap(), volatile.into_inner().unwrap())
     }
 
     /// Sets the operations until the power is gone.
@@ -156,18 +161,12 @@ fn after_a_loss_of_power_each_row_is_whole_or_reported() {
     let crashes = if tier::thorough() { 4000 } else { 120 };
     let folder = Scratch::new();
     let file = PoolFile { keep: true, buffered: true, ..PoolFile::new(folder.file("rows")) };
-    let config = config(LAYERS, ROWS, &[BYTES], PoolFile { queue_bytes: 0, ..file });
+    let config = config(LAYERS, ROWS, &[BYTES], PoolFile { queue_bytes: 1, ..file });
     drop(HostPool::new(&config).unwrap());
     let (mut random, mut version, mut whole) = (SplitMix64::new(28), 0, 0);
     let mut rows = vec![Row::default(); LAYERS * ROWS];
     for _ in 0..crashes {
-        let volatile = Mutex::new(None);
-        let pool = HostPool::open_through(&config, &|disk| {
-            let disk = Arc::new(Volatile::new(disk, 10));
-            *volatile.lock().unwrap() = Some(Arc::clone(&disk));
-            disk
-        });
-        let (pool, volatile) = (pool.unwrap(), volatile.into_inner().unwrap().unwrap());
+        let (pool, volatile) = Volatile::open(&config);
         volatile.set_left(random.below(120));
         loop {
             if random.below(20) == 0 {

@@ -25,7 +25,7 @@ const RECORD: u64 = 4096;
 fn pool(faults: &Faults, io_uring: bool, buffered: bool) -> HostPool {
     let (folder, timeout) = (Scratch::new(), Duration::from_millis(100));
     let file = PoolFile::new(folder.path());
-    let file = PoolFile { io_uring, buffered, timeout, queue_bytes: 0, ..file };
+    let file = PoolFile { io_uring, buffered, timeout, queue_bytes: 1, ..file };
     let config = config(LAYERS, ROWS, &[BYTES], file);
     let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
     patiently(|| write(&pool, 0..ROWS, 0).and_then(|()| pool.flush()));

@@ -83,36 +83,6 @@ fn check(pool: &HostPool, damaged: &[(usize, usize)]) {
 }
 
 #[test]
-fn flushed_rows_are_there_after_a_reopen_and_others_are_reported() {
-    let folder = Scratch::new();
-    let config = kept(&folder);
-    let pool = HostPool::new(&config).unwrap();
-    write_and_flush(&pool, 0..40, 0);
-    write_and_flush(&pool, 10..20, 1);
-    pool.flush().unwrap();
-    write(&pool, 40..45, 0).unwrap();
-    expect_error(HostPool::open(&config), &["takes one writer"]);
-    drop(pool);
-
-    let pool = HostPool::open(&config).unwrap();
-    for (row, layer) in (0..ROWS).flat_map(|row| [(row, 0), (row, 1)]) {
-        let result = pool.read_row(layer, row, &mut [0; BYTES]);
-        // Rows 40 to 44 were written, and perhaps lost.
-        if row < 40 || row < 45 && result.is_ok() {
-            check_row(&pool, layer, row, usize::from((10..20).contains(&row)));
-        } else {
-            expect_error(result, &[&format!("row {row} of layer {layer} is not whole")]);
-        }
-    }
-    write_and_flush(&pool, 0..ROWS, 3);
-    drop(pool);
-    let stored = PoolConfig::stored_in(config.file.as_ref().unwrap()).unwrap();
-    let buffered = PoolFile { buffered: true, ..config.file.clone().unwrap() };
-    let pool = HostPool::open(&PoolConfig { file: Some(buffered), ..stored }).unwrap();
-    check_by_reader(pool.store().unwrap(), |_, _| 3);
-}
-
-#[test]
 fn another_geometry_is_refused_by_name() {
     let folder = Scratch::new();
     let made = kept(&folder);
@@ -132,7 +102,8 @@ fn another_geometry_is_refused_by_name() {
     }
     let stored = PoolConfig::stored_in(&file).unwrap();
     assert_eq!((stored.layers, stored.rows, &stored.format), (LAYERS, ROWS, &made.format));
-    HostPool::open(&stored).unwrap();
+    let _pool = HostPool::open(&stored).unwrap();
+    expect_error(HostPool::open(&stored), &["takes one writer"]);
 }
 
 #[test]
@@ -221,7 +192,7 @@ fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     let kept = Kept::new(&folder, "rows");
     let pool = kept.open();
     let mut random = SplitMix64::new(42);
-    for _ in 0..if tier::thorough() { 500 } else { 80 } {
+    for _ in 0..if tier::thorough() { 500 } else { 40 } {
         let (byte, bit) = (random.below(ROWS * RECORD as usize) as u64, random.below(8) as u32);
         kept.flip(START + byte, bit);
         check(&pool, &[((byte % RECORD / STRIDE) as usize, (byte / RECORD) as usize)]);

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use avsg::disk::{PoolFile, Reader, Store};
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::scratch::adapted;
 use avsg_testkit::splitmix::SplitMix64;
@@ -28,6 +28,11 @@ fn config(layers: usize, rows: usize, segments: &[usize], file: PoolFile) -> Poo
 /// Returns the bytes of a version of a row.
 fn bytes_of(layer: usize, row: usize, version: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (layer * 131 + row * 31 + version * 57 + i * 7 + i / 251) as u8).collect()
+}
+
+/// Returns the store of a pool, to write sessions and data of tokens.
+fn stored(pool: &HostPool) -> &Store {
+    pool.stored(Role::Writer).unwrap()
 }
 
 /// Writes rows of all layers in a version.

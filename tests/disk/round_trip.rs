@@ -2,10 +2,10 @@
 
 use avsg::disk::PoolFile;
 use avsg::indexers::Indexers;
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, check_row, config, expect_error, write, write_and_flush};
+use super::{bytes_of, check_by_reader, check_row, config, expect_error, write};
 
 const ROWS: usize = 100;
 
@@ -21,7 +21,7 @@ fn rows_are_read_back_by_every_way() {
     ] {
         for (buffered, io_uring) in [(false, true), (true, true), (false, false), (true, false)] {
             // The queue holds 8 records, so that most are written with missing layers.
-            let file = PoolFile { queue_bytes: 0, ..PoolFile::new(folder.path()) };
+            let file = PoolFile { queue_bytes: 1, ..PoolFile::new(folder.path()) };
             let file = PoolFile { buffered, io_uring, ..file };
             let mut config = config(layers, ROWS, segments, file);
             config.indexers = indexers.clone();
@@ -47,27 +47,6 @@ fn rows_are_read_back_by_every_way() {
         }
     }
     assert_eq!(folder.count(), 0, "private files have no name");
-}
-
-#[test]
-fn a_token_of_61_layers_is_written_once() {
-    let folder = Scratch::new();
-    let pool = HostPool::new(&config(61, 64, &[1152], PoolFile::new(folder.path()))).unwrap();
-    write_and_flush(&pool, 0..32, 0);
-    let (info, stats) = (pool.disk_info().unwrap(), pool.disk_stats().unwrap());
-    let per_token = stats.written_bytes_per_token(61);
-    println!("{info}: {per_token} bytes written per token of {}", 61 * 1152);
-    assert_eq!(stats.written_bytes, 32 * info.record_bytes as u64);
-    // A prompt comes layer by layer, and fits the queue.
-    let prompt = info.queue_records.min(30);
-    for layer in 0..61 {
-        for row in 32..32 + prompt {
-            pool.write_row(layer, row, &bytes_of(layer, row, 0, 1152)).unwrap();
-        }
-    }
-    pool.flush().unwrap();
-    let whole = (32 + prompt) * info.record_bytes;
-    assert_eq!(pool.disk_stats().unwrap().written_bytes, whole as u64);
 }
 
 /// Returns the bytes of rows of some layers as a range call has them.
@@ -129,7 +108,7 @@ fn records_that_are_written_layer_by_layer_are_read_by_none() {
 }
 
 #[test]
-fn a_queue_of_writes_has_a_bound_in_bytes_which_memory_counts() {
+fn a_queue_of_writes_has_room_for_a_chunk_of_records_or_a_bound_in_bytes_which_memory_counts() {
     let folder = Scratch::new();
     let of = |queue_bytes| {
         config(1, 9000, &[1152], PoolFile { queue_bytes, ..PoolFile::new(folder.path()) })
@@ -138,6 +117,13 @@ fn a_queue_of_writes_has_a_bound_in_bytes_which_memory_counts() {
     let info = pool.disk_info().unwrap();
     assert!(info.queue_records > 1024 && info.queue_bytes <= 4 << 20);
     assert!(HostPool::plan_bytes(&of(4 << 20)).unwrap() >= 4 << 20);
+    let default = |layers, bytes| config(layers, 9, &[bytes], PoolFile::new(folder.path()));
+    let info = HostPool::new(&default(12, 1152)).unwrap().disk_info().unwrap();
+    assert_eq!(info.queue_records, 1024, "a chunk of tokens, layer by layer");
+    for (layers, bytes, least) in [(1, 1152, 8 << 20), (61, 9999, 256 << 20)] {
+        let planned = HostPool::plan_bytes(&default(layers, bytes)).unwrap();
+        assert!((least..least * 5 / 4).contains(&planned), "{planned} bytes");
+    }
     let most = 256 << 20;
     HostPool::plan_bytes(&of(most)).unwrap();
     expect_error(HostPool::new(&of(most + 1)), &["queue_bytes is 268435457", "at most 268435456"]);
@@ -148,13 +134,10 @@ fn what_only_memory_has_is_refused_by_name() {
     let folder = Scratch::new();
     let mut pool = HostPool::new(&config(2, 10, &[64], PoolFile::new(folder.path()))).unwrap();
     expect_error(pool.view(0, 0), &["no address in memory"]);
-    expect_error(pool.export(), &["in a file"]);
-    assert_eq!(pool.chunks().len(), 0);
-    let read = pool.read_row(1, 7, &mut [0; 64]);
-    expect_error(read, &["row 7 of layer 1 is not whole"]);
     expect_error(pool.write_row(0, 10, &[0; 64]), &["row is 10"]);
     expect_error(pool.write_row(0, 0, &[0; 63]), &["63 bytes"]);
     pool.demote().unwrap();
+    expect_error(pool.stored(Role::Writer), &["only the writer writes rows"]);
     expect_error(pool.write_row(0, 0, &[0; 64]), &["only the writer writes rows"]);
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
     assert!(memory.store().is_none() && memory.disk_info().is_none());

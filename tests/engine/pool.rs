@@ -1,47 +1,20 @@
-//! The host pool and the device buffer: geometry, roles, sharing, and errors.
+//! The host pool and the device buffer: geometry, roles, sharing, and errors. That rows are read back from chunks is checked by
+//! random workloads, whose chunks are small.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use avsg::buffer::{BufferConfig, DeviceBuffer};
-use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, Role};
-use avsg::rows::{RowFormat, Segment};
-use avsg_testkit::content::{check_row, fill_row};
-use avsg_testkit::{fixture, memory};
+use avsg::pool::{DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, Role};
+use avsg::rows::RowFormat;
+use avsg_testkit::content::fill_row;
 
 use crate::bad_batches::expect_error;
 
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();
     PoolConfig { chunk_bytes: 64 << 10, ..PoolConfig::new(2, rows, format) }
-}
-
-#[test]
-fn rows_are_read_back_across_chunk_boundaries() {
-    // A chunk holds 64 rows of 1024 bytes or 512 rows of 128, and the last chunk is partly used.
-    let pool = HostPool::new(&small(1000)).unwrap();
-    assert_eq!(pool.chunks().len(), 2 * (16 + 2));
-    fixture::fill(&pool, 1000, |layer, row| (row as i32, layer as u32));
-    for (at, row) in memory::read_rows(&pool).chunks(1152).enumerate() {
-        let (layer, id) = (at / 1000, at % 1000);
-        assert!(check_row(id as i32, layer as u32, row), "layer {layer}, row {id}");
-    }
-    for segment in 0..2 {
-        let view = pool.view(1, segment).unwrap();
-        for at in 0..1000 {
-            let (start, bytes) = (view.ptr(at).addr(), [1024, 128][segment]);
-            let inside = |chunk: &Chunk| {
-                let from = chunk.ptr().addr();
-                from <= start && start + bytes <= from + chunk.len()
-            };
-            assert_eq!(pool.chunks().filter(inside).count(), 1, "row {at} is in one chunk");
-        }
-    }
-    for chunk in pool.chunks() {
-        assert_eq!(chunk.ptr().addr() % 4096, 0);
-        assert!(chunk.len() <= 64 << 10);
-    }
 }
 
 #[test]
@@ -77,19 +50,18 @@ fn core_dumps_leave_a_pool_out_in_both_processes() {
     }
 }
 
+/// The other numbers of a pool and of a row are refused by `bindings/c/tests/calls/refusals`.
 #[test]
 fn indices_and_sizes_out_of_range_are_refused() {
-    let pool = HostPool::new(&small(10)).unwrap();
+    // A chunk holds 64 rows of 1024 bytes or 512 rows of 128, and the last chunk is partly used.
+    let pool = HostPool::new(&small(1000)).unwrap();
+    assert_eq!(pool.chunks().len(), 2 * (16 + 2));
+    assert!(pool.chunks().all(|chunk| chunk.ptr().addr() % 4096 == 0 && chunk.len() <= 64 << 10));
     let mut bytes = vec![0; 1152];
-    expect_error(pool.write_row(2, 0, &bytes), &["layer is 2"]);
-    expect_error(pool.write_row(0, 10, &bytes), &["row is 10"]);
-    expect_error(pool.write_row(0, usize::MAX, &bytes), &["row is"]);
-    expect_error(pool.write_row(0, 0, &bytes[1..]), &["1151 bytes"]);
-    expect_error(pool.read_row(0, 10, &mut bytes), &["row is 10"]);
     expect_error(pool.view(5, 0), &["layer is 5"]);
     expect_error(pool.view(0, 2), &["segment is 2"]);
     let rows = pool.view(1, 1).unwrap();
-    assert!(rows.ptr(10).is_null() && !rows.ptr(9).is_null());
+    assert!(rows.ptr(1000).is_null() && !rows.ptr(999).is_null());
 
     let config = BufferConfig { states: 3, layers: 2, slots: 96, format: pool.format().clone() };
     let buffer = DeviceBuffer::new(&config).unwrap();
@@ -99,25 +71,13 @@ fn indices_and_sizes_out_of_range_are_refused() {
     expect_error(buffer.slot_bytes(0, 0, 96, &mut bytes), &["slot is 96"]);
     expect_error(buffer.slot_bytes(0, 0, 0, &mut []), &["0 bytes"]);
 
-    let strided = |bytes, stride| RowFormat::strided(&[Segment { bytes, stride }]);
-    for (refused, part) in [
-        (RowFormat::single(0), "segment bytes is 0"),
-        (RowFormat::segments(&[]), "segment count is 0"),
-        (RowFormat::segments(&[1; 5]), "segment count is 5"),
-        (strided(8, 7), "segment stride is 7"),
-    ] {
-        expect_error(refused, &[part]);
-    }
+    expect_error(RowFormat::segments(&[1; 5]), &["segment count is 5"]);
     // More memory than the machine has is refused, too.
     let terabytes = ["1125899906842624 bytes", "available to this process by "];
     let format = RowFormat::single(1024).unwrap();
     for (layers, rows, chunk_bytes, parts) in [
-        (0, 1, 4096, &["layers is 0"][..]),
-        (1, 0, 4096, &["rows is 0"]),
-        (1, 1, 1023, &["chunk bytes is 1023"]),
-        (1, 1, 0, &["chunk bytes is 0"]),
+        (1, 1, 0, &["chunk bytes is 0"][..]),
         (1, 1 << 40, 1 << 30, &terabytes),
-        (8, usize::MAX, 1 << 30, &["address space"]),
         (8, usize::MAX / 1024, 1 << 30, &["address space"]),
     ] {
         let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format.clone()) };

@@ -30,11 +30,11 @@ proptest! {
         workload in workload(shape()),
         other in any::<[u8; 2]>(),
     ) {
-        let first = run(&workload, workload.shape.engine(MachineChoice::Emu));
+        let first = run(&workload, &mut workload.shape.engine(MachineChoice::Emu));
         for (i, choice) in (0..).zip(MACHINES).filter(|(_, choice)| Machine::find(*choice).is_ok()) {
             let [cores, format] = other.map(|x| x.wrapping_add(i));
             let shape = Shape { cores, format, ..workload.shape };
-            let again = run(&Workload { shape, ..workload.clone() }, shape.engine(choice));
+            let again = run(&Workload { shape, ..workload.clone() }, &mut shape.engine(choice));
             prop_assert!(first == again, "{choice:?}, cores {cores}");
         }
         let folder = Scratch::new();
@@ -44,7 +44,7 @@ proptest! {
         let buffered = file.buffered || !io_uring;
         let file = Some(PoolFile { io_uring, buffered, ..file });
         let pool = HostPool::new(&PoolConfig { file, ..workload.shape.pool() }).unwrap();
-        let engine = Engine::new(workload.shape.config(MachineChoice::Emu), pool).unwrap();
-        prop_assert!(first == run(&workload, engine));
+        let mut engine = Engine::new(workload.shape.config(MachineChoice::Emu), pool).unwrap();
+        prop_assert!(first == run(&workload, &mut engine));
     }
 }

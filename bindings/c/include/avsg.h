@@ -848,8 +848,9 @@ typedef struct avsg_pool_file {
   /// The indexer of each layer, as every engine on the pool has them; NULL: one for all.
   const uint32_t *layer_indexer;
   size_t layer_indexers;  ///< Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
-  /// Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB. Rows that are written layer by layer want room for the
-  /// records of all tokens of such a pass: a record that leaves the queue without some layers is read again for them.
+  /// Bytes of the queue of writes, at most 256 MiB; 0: those of 1024 records with their padding, at least 8 MiB. Rows
+  /// that are written layer by layer want room for the records of all tokens of such a pass: a record that leaves the
+  /// queue without some layers is read again for them.
   size_t queue_bytes;
   /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
   uint64_t timeout_ms;

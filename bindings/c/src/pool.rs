@@ -160,8 +160,9 @@ pub struct avsg_pool_file {
     pub layer_indexer: *const u32,
     /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
     pub layer_indexers: usize,
-    /// Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB. Rows that are written layer by layer want room for the
-    /// records of all tokens of such a pass: a record that leaves the queue without some layers is read again for them.
+    /// Bytes of the queue of writes, at most 256 MiB; 0: those of 1024 records with their padding, at least 8 MiB. Rows
+    /// that are written layer by layer want room for the records of all tokens of such a pass: a record that leaves the
+    /// queue without some layers is read again for them.
     pub queue_bytes: usize,
     /// Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     pub timeout_ms: u64,
@@ -190,8 +191,7 @@ impl avsg_pool_file {
         let defaults = PoolFile::new(path);
         let given = (self.timeout_ms != 0).then(|| Duration::from_millis(self.timeout_ms));
         let timeout = given.unwrap_or(defaults.timeout);
-        let queue_bytes =
-            if self.queue_bytes == 0 { defaults.queue_bytes } else { self.queue_bytes };
+        let queue_bytes = self.queue_bytes;
         let keep = choice("keep", self.keep, &[false, true])?;
         let buffered = choice("buffered", self.buffered, &[false, true])?;
         let sessions = PoolSessions {

@@ -2,6 +2,8 @@
 
 use std::ffi::c_void;
 
+use avsg::pool::Role;
+
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::sized::{self, check_capacity, give_struct};
@@ -38,7 +40,7 @@ pub unsafe extern "C" fn avsg_pool_get_session(
     out: *mut avsg_session,
 ) -> avsg_status {
     let get = || {
-        let found = handle::shared::<Pool>(pool)?.host.session(session)?;
+        let found = handle::shared::<Pool>(pool)?.host.stored(Role::Reader)?.session(session)?;
         let room = contract!(sized::read(out))?;
         let (block_count, bytes) = (found.blocks.len(), found.bytes.len());
         if room.block_count != 0 {
@@ -71,7 +73,7 @@ pub unsafe extern "C" fn avsg_pool_commit_session(
         let to = contract!(sized::read(to))?;
         let blocks = contract!(sized::array("blocks", to.blocks.cast_const(), to.block_count))?;
         let data = contract!(sized::array("data", to.data.cast_const().cast(), to.bytes))?;
-        Ok(pool.host.commit_session(session, to.length, blocks, data)?)
+        Ok(pool.host.stored(Role::Writer)?.commit_session(session, to.length, blocks, data)?)
     })
 }
 
@@ -87,7 +89,7 @@ pub unsafe extern "C" fn avsg_pool_write_tokens(
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
         let data = contract!(sized::array::<u8>("data", data.cast(), bytes)?);
-        Ok(pool.host.write_tokens(first, data)?)
+        Ok(pool.host.stored(Role::Writer)?.write_tokens(first, data)?)
     })
 }
 
@@ -103,6 +105,6 @@ pub unsafe extern "C" fn avsg_pool_read_tokens(
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
         let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
-        Ok(pool.host.read_tokens(first, data)?)
+        Ok(pool.host.stored(Role::Reader)?.read_tokens(first, data)?)
     })
 }

@@ -1,7 +1,7 @@
 //! Searches for links, in the kernel language.
 //!
 //! [`find`] and [`find_free`] are what [`Machine::find`] and [`Machine::find_free`] mean: a CPU runs
-//! them, and so does the replay of a tape. A schedule that divides the work in another way calls the
+//! them. A schedule that divides the work in another way calls the
 //! steps of a search: [`passes`], [`position`], [`candidate`] and [`left_behind`].
 
 use super::Machine;

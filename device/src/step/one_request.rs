@@ -61,16 +61,16 @@ pub const ROW: usize = 3;
 
 /// A machine for which this crate compiles Stage One. A build of the calling crate without optimisation would
 /// have kernels that are 40 times slower.
-pub trait Compiled {
+pub trait Compiled: core::fmt::Debug + Sync {
     /// Runs Stage One of one request, by the schedule of CPUs.
-    fn stage_one(self, request: StageOne<'_>);
+    fn stage_one(&self, request: StageOne<'_>);
 }
 
 macro_rules! compiled {
     ($($machine:ty),*) => {$(
         impl Compiled for $machine {
-            fn stage_one(self, request: StageOne<'_>) {
-                self.run(request);
+            fn stage_one(&self, request: StageOne<'_>) {
+                (*self).run(request);
             }
         }
     )*};

@@ -152,7 +152,7 @@ impl<'a, M: Machine> Request<'a, M> {
     /// columns have the same names without it.
     ///
     /// Code that launches the kernel must keep the ranges. Offsets into global memory are not
-    /// bounded here: each access is checked when a tape is replayed.
+    /// bounded here: a CPU and the model of a vector core check each access.
     pub fn declare(p: &Params, a: &mut impl Arguments<'a, M>) -> Self {
         let (k, tokens) = (p.k as i32, p.tokens as i32);
         let (offset, any) = (0..=i32::MAX, i32::MIN..=i32::MAX);

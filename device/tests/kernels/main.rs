@@ -4,8 +4,9 @@
 mod checker;
 mod codegen;
 mod conformance;
-mod entry;
+mod decoding;
 mod late_refresh;
+mod links;
 mod one_request;
 mod paper_oracle;
 mod register_ops;

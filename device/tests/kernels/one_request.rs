@@ -4,13 +4,13 @@
 use avsg_device::learned::{LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
-use avsg_device::memory::{clear_state, learn, life_at, links_end, state_words};
+use avsg_device::memory::{clear_state, learn, life_at, links_end, table_words};
 use avsg_device::one_request::{Compiled, StageOne, scheduled_words, split_state, split_work};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, summary};
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
-use avsg_device::state::{EMPTY, header};
+use avsg_device::state::{EMPTY, State, header};
 use avsg_device::vector_core::VectorCore;
 
 use super::late_refresh::refresh_deferred;
@@ -32,6 +32,13 @@ impl Default for Step {
     fn default() -> Self {
         let (stable, limit, rows) = (NO_STABLE_LEN, ID_LIMIT, ID_LIMIT);
         Self { generation: 1, stable, limit, rows, tokens: vec![], blocks: vec![] }
+    }
+}
+
+impl Step {
+    /// Returns the number of ids of each token.
+    pub fn k(&self) -> usize {
+        self.tokens.first().map_or(0, Vec::len)
     }
 }
 
@@ -90,16 +97,21 @@ pub struct OneRequest {
     pub deferred: usize,
     pub state: Vec<i32>,
     work: Vec<i32>,
-    outputs: [Vec<i32>; 7],
+    /// Slots, valid counts, the four arrays of the miss list and the summary, each between its guards.
+    pub outputs: [Vec<i32>; 7],
 }
 
-const UNTOUCHED: i32 = 0x5AA5_C33C;
-const GUARD: usize = 5;
+/// The value of words that nothing has written.
+pub const UNTOUCHED: i32 = 0x5AA5_C33C;
+/// The words of a guard. A summary is a line of 64 bytes, and so is its guard.
+pub const GUARD: usize = 5;
+pub const SUMMARY_GUARD: usize = summary::WORDS;
+const GUARDS: [usize; 7] = [GUARD, GUARD, GUARD, GUARD, GUARD, GUARD, SUMMARY_GUARD];
 
 impl OneRequest {
     pub fn new(p: Params) -> Self {
         p.check().expect("the geometry of a test is valid");
-        let mut state = vec![0; state_words(&p)];
+        let mut state = vec![0; table_words(&p)];
         clear_state(&p, &mut state);
         let words = scheduled_words(Sequential, &p).max(scheduled_words(VectorCore, &p));
         let work = vec![UNTOUCHED; words];
@@ -109,31 +121,51 @@ impl OneRequest {
 
     /// Runs one step.
     pub fn step(&mut self, step: &Step) -> Outcome {
-        let (k, n) = (step.tokens.first().map_or(0, Vec::len), step.tokens.len());
+        match self.order {
+            Order::VectorCore => {
+                let way = Way { shared: self.shared, deferred: true };
+                self.run_on_device(step, |one| Emu::<2>.run(OnDevice(one, way)));
+                self.refresh_last(step);
+            }
+            Order::Cpu(run) => self.run(step, true, run),
+        }
+        self.learn();
+        self.outcome(step)
+    }
+
+    /// Runs Stage One by `run`, which gets the arrays with their guards, as a device does.
+    pub fn run_on_device(&mut self, step: &Step, run: impl FnOnce(StageOne<'_>)) {
+        self.run(step, false, run);
+    }
+
+    /// Learns from a step.
+    pub fn learn(&mut self) {
+        if self.p.lifetime == Lifetime::Learned {
+            learn(&self.p, &mut self.state);
+        }
+    }
+
+    fn run(&mut self, step: &Step, without_guards: bool, run: impl FnOnce(StageOne<'_>)) {
+        let (k, n) = (step.k(), step.tokens.len());
         assert!(k <= self.p.k as usize && n <= self.p.tokens as usize);
         assert!(step.tokens.iter().all(|t| t.len() == k), "all tokens have as many ids");
-        let stride = self.p.k as usize;
-        let most = stride * n;
+        let most = self.p.k as usize * n;
         let sizes = [most, n, most, most, most, most, summary::WORDS];
-        self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
+        self.outputs = std::array::from_fn(|i| vec![UNTOUCHED; sizes[i] + 2 * GUARDS[i]]);
         // Inputs start after a guard, too, and end with the last row.
         let input = |words: &mut dyn Iterator<Item = &i32>| -> Vec<i32> {
             [UNTOUCHED; GUARD].iter().chain(words).copied().collect()
         };
         let ids = input(&mut step.tokens.iter().flatten());
         let blocks = input(&mut step.blocks.iter());
-        let order = match self.order {
-            Order::VectorCore if !VectorCore::serves(&self.p) => SCALAR,
-            order => order,
-        };
-        // A CPU gets the arrays without their guards, a device the words at which they begin.
-        let from = if matches!(order, Order::Cpu(_)) { GUARD } else { 0 };
-        let outputs = self.outputs.each_mut().map(|words| {
-            let end = words.len() - from;
-            &mut words[from..end]
-        });
-        let [slot, valid, position, id, miss_slot, row, summary] = outputs;
-        let stage_one = StageOne {
+        let skipped = |guard: usize| if without_guards { guard } else { 0 };
+        let mut guards = GUARDS.into_iter().map(skipped);
+        let [slot, valid, position, id, miss_slot, row, summary] =
+            self.outputs.each_mut().map(|words| {
+                let (from, len) = (guards.next().unwrap_or_default(), words.len());
+                &mut words[from..len - from]
+            });
+        run(StageOne {
             params: &self.p,
             state: &mut self.state,
             work: &mut self.work,
@@ -143,28 +175,24 @@ impl OneRequest {
             stable: step.stable,
             limit: step.limit,
             rows: step.rows as usize,
-            ids: &ids[from..],
+            ids: &ids[skipped(GUARD)..],
             ids_stride: k,
-            blocks: &blocks[from..],
+            blocks: &blocks[skipped(GUARD)..],
             slot,
             valid,
             miss: [position, id, miss_slot, row],
             summary,
-        };
-        match order {
-            Order::Cpu(run) => run(stage_one),
-            Order::VectorCore => {
-                Emu::<2>.run(OnDevice(stage_one, self.shared));
-                self.refresh_last(n, k);
-            }
-        }
-        if self.p.lifetime == Lifetime::Learned {
-            learn(&self.p, &mut self.state);
-        }
+        });
+    }
 
+    /// Checks that nothing was written out of bounds, and returns the results.
+    fn outcome(&self, step: &Step) -> Outcome {
+        let (k, n, stride) = (step.k(), step.tokens.len(), self.p.k as usize);
+        let mut guards = GUARDS.into_iter();
         let [slot, valid, pos, id, miss_slot, row, rec] = self.outputs.each_ref().map(|o| {
-            let (front, rest) = o.split_at(GUARD);
-            let (content, back) = rest.split_at(rest.len() - GUARD);
+            let guard = guards.next().unwrap_or_default();
+            let (front, rest) = o.split_at(guard);
+            let (content, back) = rest.split_at(rest.len() - guard);
             assert!(front.iter().chain(back).all(|&w| w == UNTOUCHED), "a guard was written");
             content
         });
@@ -205,10 +233,11 @@ impl OneRequest {
         }
     }
 
-    /// Refreshes the hits of the last of `n` tokens that [`VectorCore`] deferred.
-    fn refresh_last(&mut self, n: usize, k: usize) {
-        let Some(last) = n.checked_sub(1) else { return };
-        let slots = &self.outputs[0][GUARD + self.p.k as usize * last..][..k];
+    /// Refreshes the hits of the last token, if [`VectorCore`] deferred that.
+    pub fn refresh_last(&mut self, step: &Step) {
+        let last = step.tokens.len().checked_sub(1);
+        let Some(last) = last.filter(|_| VectorCore::serves(&self.p)) else { return };
+        let slots = &self.outputs[0][GUARD + self.p.k as usize * last..][..step.k()];
         let mut state = split_state::<Emu<1>>(&self.p, &mut self.state);
         let life = state.life.slots_mut();
         let before = life.to_vec();
@@ -217,43 +246,56 @@ impl OneRequest {
     }
 }
 
-/// A step by [`VectorCore`], whose arrays begin after their guards, and whether a core has all of a shared token.
-struct OnDevice<'a>(StageOne<'a>, bool);
+/// How cores divide a step: whether the first token is probed as a shared one, by one core, and whether the refresh of the
+/// last one is deferred.
+#[derive(Clone, Copy)]
+pub struct Way {
+    pub shared: bool,
+    pub deferred: bool,
+}
+
+/// A step by the schedule that is recorded for a device, whose arrays begin after their guards.
+pub struct OnDevice<'a>(pub StageOne<'a>, pub Way);
 
 impl Kernel for OnDevice<'_> {
     type Out = ();
     #[inline(always)]
     fn run<C: Cpu>(self, m: C) {
-        let Self(one, shared) = self;
-        let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
-        let (p, at) = (one.params, scalar(GUARD));
-        let [position, id, slot, row] = one.miss;
-        stage_one(
-            m,
-            VectorCore,
-            p,
-            &mut split_state(p, one.state),
-            &mut split_work(VectorCore, p, one.work),
-            &mut Request {
-                tokens: scalar(one.tokens),
-                k: scalar(one.k),
-                generation: Scalar::new(one.generation),
-                stable: Scalar::new(one.stable),
-                limit: Scalar::new(one.limit),
-                rows: scalar(one.rows),
-                ids: Rows { words: one.ids, at, stride: scalar(one.ids_stride) },
-                blocks: Blocks { words: one.blocks, at, len: scalar(one.blocks.len() - GUARD) },
-                slot: Rows { words: one.slot, at, stride: scalar(p.k as usize) },
-                valid: Span { words: one.valid, at },
-                misses: MissList { position, id, slot, row, at },
-                summary: Span { words: one.summary, at },
-                share: Share {
-                    shared: scalar(usize::from(shared)),
-                    at: scalar(0),
-                    len: scalar(one.k),
-                },
-                deferred: scalar(one.tokens),
-            },
-        );
+        let (p, (mut state, work, mut request)) = (self.0.params, arrays(self.0, self.1));
+        if VectorCore::serves(p) {
+            let mut work = split_work(VectorCore, p, work);
+            stage_one(m, VectorCore, p, &mut state, &mut work, &mut request);
+        } else {
+            let mut work = split_work(Sequential, p, work);
+            stage_one(m, Sequential, p, &mut state, &mut work, &mut request);
+        }
     }
+}
+
+/// Returns the table, the working words and the request of a step whose arrays begin after their guards.
+#[inline(always)]
+pub fn arrays<'a, C: Cpu>(
+    one: StageOne<'a>,
+    Way { shared, deferred }: Way,
+) -> (State<'a, C>, &'a mut [i32], Request<'a, C>) {
+    let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
+    let (p, at) = (one.params, scalar(GUARD));
+    let [position, id, slot, row] = one.miss;
+    let request = Request {
+        tokens: scalar(one.tokens),
+        k: scalar(one.k),
+        generation: Scalar::new(one.generation),
+        stable: Scalar::new(one.stable),
+        limit: Scalar::new(one.limit),
+        rows: scalar(one.rows),
+        ids: Rows { words: one.ids, at, stride: scalar(one.ids_stride) },
+        blocks: Blocks { words: one.blocks, at, len: scalar(one.blocks.len() - GUARD) },
+        slot: Rows { words: one.slot, at, stride: scalar(p.k as usize) },
+        valid: Span { words: one.valid, at },
+        misses: MissList { position, id, slot, row, at },
+        summary: Span { words: one.summary, at: scalar(SUMMARY_GUARD) },
+        share: Share { shared: scalar(shared.into()), at: scalar(0), len: scalar(one.k) },
+        deferred: scalar(if deferred { one.tokens } else { 0 }),
+    };
+    (split_state(p, one.state), one.work, request)
 }

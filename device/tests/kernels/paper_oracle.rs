@@ -6,7 +6,6 @@
 // The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
-use super::entry::Entry;
 use super::one_request::{OneRequest, Step};
 use super::sequences;
 use super::splitmix::SplitMix64;
@@ -197,7 +196,9 @@ fn compare(p: Params, steps: impl IntoIterator<Item = Step>) {
         let transfers = got.misses.iter().map(|m| (m.pos, m.id, m.slot)).collect();
         assert_eq!((got.slots, got.counts, transfers), want, "outputs of step {n}");
         for (i, entry) in paper.entries.iter().enumerate() {
-            let bits = Entry::pack(got.id[i], got.life[i], got.link[i]).bits();
+            // The word of a link has the flag, the fingerprint and the slot, as q_j has them.
+            let q = u64::from(got.life[i].cast_unsigned()) << 24 | got.link[i] as u64;
+            let bits = (got.id[i] as u64) << 32 | q;
             assert_eq!(bits, *entry, "entry {i} after step {n}: {bits:#x}, the paper {entry:#x}");
         }
     }

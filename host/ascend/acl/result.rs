@@ -1,7 +1,10 @@
-//! The runtime's functions as this library calls them: the table of their addresses, and for each its checked form,
-//! which turns a code into a result.
+//! The runtime and its functions as this library calls them: the table of their addresses, and for each its checked
+//! form, which turns a code into a result.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
+
+use libloading::Library;
 
 use super::functions::for_each_function;
 use super::sys::*;
@@ -13,7 +16,7 @@ pub struct Acl {
     pub(super) name: String,
     /// Keeps the functions' code mapped. The library is never closed, because the runtime starts
     /// threads that run until the process ends.
-    pub(super) library: Option<std::mem::ManuallyDrop<libloading::Library>>,
+    pub(super) library: Option<ManuallyDrop<Library>>,
 }
 
 /// Whether every engine needs a function of the runtime.

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use libloading::Library;
 
-use super::Acl;
-use super::result::{Functions, Need, fill};
+use super::result::{Acl, Functions, Need, fill};
 use crate::{Error, Result};
 
 /// A function that looks up a function by name and returns null if there is none.

@@ -6,8 +6,8 @@
 //! the range, and a store must be. Values have no other way from round to round of a loop. Masks
 //! carry facts: in lanes where `x - s < 0` holds, x is below the largest s. A `select`, or an
 //! effect under a mask, uses them. Scalars run on the scalar unit and may be sums of numbers from
-//! the host, so their overflow is not excluded here: replay detects it, and such a sum counts as
-//! any word.
+//! the host, so their overflow is not excluded here: a CPU panics in tests, and such a sum
+//! counts as any word.
 
 use super::{Refused, Why};
 use crate::tape::{Block, ColumnId, Op, OpCode, Range, Tape, Value};

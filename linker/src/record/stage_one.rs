@@ -27,11 +27,7 @@ pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
     }
 }
 
-/// Records Stage One by a schedule.
-///
-/// # Errors
-/// As [`record_stage_one`].
-pub fn record_scheduled<S: Schedule>(schedule: S, p: &Params) -> Result<Tape, Refused> {
+fn record_scheduled<S: Schedule>(schedule: S, p: &Params) -> Result<Tape, Refused> {
     record_with(schedule, p, |m, state, work, request| {
         stage_one(m, schedule, p, state, work, request);
     })

@@ -103,7 +103,7 @@ fn random_batches_match_the_cpu() {
     let Some(all) = compile(&geometries) else { return };
     let mut taught = 0;
     for (i, (p, emitted)) in geometries.iter().zip(&all).enumerate() {
-        let (mut random, mut totals) = (SplitMix64(i as u64), Totals::default());
+        let (mut random, mut totals) = (SplitMix64::new(i as u64), Totals::default());
         let large = p.k > 2000;
         let rows = if large { 6000 } else { 900 };
         let units = rows / p.page.max(1) as usize + 9;

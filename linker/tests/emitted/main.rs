@@ -3,26 +3,29 @@
 mod append;
 mod arrays;
 mod compiled;
+#[path = "../../../device/tests/kernels/decoding.rs"]
+mod decoding;
 #[path = "tapes/edge_kernels.rs"]
 mod edge_kernels;
 mod emitted_stage_one;
 mod emitted_step;
-mod geometries;
 mod harness;
+#[path = "../../../device/tests/kernels/late_refresh.rs"]
+mod late_refresh;
 mod layer_memory;
 mod mutants;
 mod needed;
 mod older_cann;
+#[expect(dead_code, reason = "no step runs on another CPU machine")]
+#[path = "../../../device/tests/kernels/one_request.rs"]
 mod one_request;
 mod operator;
-#[path = "../tape/replay.rs"]
-mod replay;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;
-#[expect(dead_code, reason = "no native machine runs here")]
-#[path = "../tape/native_equals_replay/random_step.rs"]
-mod steps;
+#[expect(dead_code, reason = "the tests here use a part")]
+#[path = "../../../program/measure/src/splitmix.rs"]
+mod splitmix;
 mod tapes;
 mod test_engine;
 #[expect(dead_code, reason = "no sample is taken of a matrix")]
@@ -32,11 +35,9 @@ mod transfer;
 
 use arrays::*;
 use compiled::*;
-use geometries::*;
 use harness::*;
 use layer_memory::*;
 use mutants::*;
-use one_request::*;
 use shim::*;
-use steps::*;
+use splitmix::SplitMix64;
 use test_engine::*;

@@ -1,8 +1,9 @@
 //! Every barrier and every flag of Stage One is needed: without any single one, some step breaks a rule of
 //! the shim or gives other bits.
 
-use super::emitted_stage_one::{Emitted, emit_all};
-use super::{Mode, Request, SYNC_CALLS, SplitMix64, StepState, mutants, steps, tier};
+use super::emitted_stage_one::{Emitted, Native, STAGE_ONE, emit_all, random_steps};
+use super::one_request::{Step, Way};
+use super::{Mode, SYNC_CALLS, mutants, tier};
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::ascend::{StageOneText, stage_one_within};
 use avsg_linker::record::record_stage_one;
@@ -38,16 +39,18 @@ fn with_switches(text: &str) -> (String, Vec<(usize, String)>) {
 /// Returns steps that random ones hardly contain. Two fill a table; two select some of its oldest ids beside
 /// new ones, so that a few hits must be refreshed at once; in two, so many ids miss that the vector unit
 /// searches for their links, and so few that the scalar unit does; in one no id misses and a few are
-/// invalid; and in one, which cores share, the last round of a sweep has nearly all lanes.
-fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
+/// invalid; in one, which cores share, the last round of a sweep has nearly all lanes; and in one each id misses twice,
+/// so that many links are overwritten.
+fn chosen_steps(p: &Params) -> Vec<(Step, Way)> {
     let (k, slots, all) = (p.k as i32, p.slots as i32, (p.k * p.tokens) as i32);
     let step = |ids: Vec<i32>, tokens: u32, shared| {
-        let tokens = tokens as i32;
-        let mut step = like.selecting(p, ids, tokens, 4 * slots);
-        let k = step.param("k");
-        let own = [("generation", -1), ("deferred", tokens), ("shared", shared), ("share_len", k)];
-        own.into_iter().for_each(|(name, value)| step.set(name, value));
-        step
+        let (limit, rows) = (4 * slots, 4 * slots / p.page.max(1) as i32);
+        let tokens = ids.chunks(ids.len() / tokens as usize).map(<[_]>::to_vec).collect();
+        let blocks = (0..rows).collect();
+        (
+            Step { generation: -1, stable: limit, limit, rows, tokens, blocks },
+            Way { shared, deferred: true },
+        )
     };
     let mut few_hits = vec![-1; p.k as usize];
     for i in 0..20 {
@@ -64,27 +67,28 @@ fn chosen_steps(p: &Params, like: &Request) -> Vec<Request> {
     let mut hits = newest[700..].to_vec();
     hits.iter_mut().step_by(45).for_each(|id| *id = -1);
     vec![
-        step((0..all).collect(), p.tokens, 0),
-        step((all..2 * all).collect(), p.tokens, 0),
-        step(few_hits.clone(), 1, 0),
-        step(few_hits, 1, 0),
-        step(with_new(2 * all + k, 20), 1, 0),
-        step(with_new(2 * all + 2 * k, 12), 1, 0),
-        step(hits, 1, 0),
-        step(newest[..350].to_vec(), 1, 1),
+        step((0..all).collect(), p.tokens, false),
+        step((all..2 * all).collect(), p.tokens, false),
+        step(few_hits.clone(), 1, false),
+        step(few_hits, 1, false),
+        step(with_new(2 * all + k, 20), 1, false),
+        step(with_new(2 * all + 2 * k, 12), 1, false),
+        step(hits, 1, false),
+        step(newest[..350].to_vec(), 1, true),
+        step((0..k).map(|i| 4 * slots - k + i / 2).collect(), 1, false),
     ]
 }
 
 /// Returns a geometry with several tokens per step, pages and learned lifetimes, and one with none of these.
 /// The smallest unified buffer that suffices gives sweeps several rounds.
-fn texts() -> [(Params, Tape, StageOneText); 2] {
+fn texts() -> [(Params, Native, Tape, StageOneText); 2] {
     let lifetime = Lifetime::Learned;
     let tokens = Params { spread: 2, lifetime, page: 16, ..Params::wide(900, 2, 2048) };
     let constant = Lifetime::Constant(127);
     let token = Params { lifetime: constant, spread: 2, retries: 7, ..Params::wide(900, 1, 2048) };
     [tokens, token].map(|p| {
         let text = (1..).find_map(|n| stage_one_within(&p, 1024 * n).ok());
-        (p, record_stage_one(&p).unwrap(), text.expect("some size fits"))
+        (p, STAGE_ONE, record_stage_one(&p).unwrap(), text.expect("some size fits"))
     })
 }
 
@@ -124,15 +128,14 @@ fn every_barrier_and_flag_is_needed() {
 /// Returns a function that says whether some step fails without the barrier or flag of a number.
 fn fails_without(emitted: &Emitted) -> impl Fn(usize) -> bool {
     let p = &emitted.p;
-    let mut steps = steps::sequence(p, &mut SplitMix64(3), 16);
+    let mut steps = random_steps(p, 2, 16);
     // Tokens of one id test that each token is still ordered after the one before.
-    let full = steps.iter().find(|s| s.param("tokens") == p.tokens as i32);
-    let full = full.expect("some step has all tokens").clone();
-    let mut single = full.clone();
-    single.set("k", 1);
-    steps.push(single);
-    steps.extend(chosen_steps(p, &full));
-    let steps = StepState::clear(p).trace(&emitted.tape, steps);
+    let full = steps.iter().find(|(step, _)| step.tokens.len() == p.tokens as usize);
+    let (mut single, _) = full.expect("some step has all tokens").clone();
+    single.tokens.iter_mut().for_each(|ids| ids.truncate(1));
+    steps.push((single, Way { shared: false, deferred: false }));
+    steps.extend(chosen_steps(p));
+    let steps = emitted.trace(steps, false);
     move |n| {
         emitted.kernels.leave_out(n);
         steps.iter().any(|step| emitted.run_and_compare(step, (Mode::InOrder, 1)).is_err())

@@ -43,7 +43,7 @@ fn run(
     order: (u64, Mode),
 ) -> Result<After, RunFailure> {
     let (seed, mode) = order;
-    let (mut random, requests) = (SplitMix64(seed), [5, 60, 1][seed as usize % 3]);
+    let (mut random, requests) = (SplitMix64::new(seed), [5, 60, 1][seed as usize % 3]);
     let options = RunOptions { cores: 1 + seed as u32 % 3, mode, seed };
     let places = Places::random(&mut random, p, requests, (seed / 2 % 2 == 1).then_some(2));
     let places = Places { base: [None, Some(31), Some(0)][seed as usize % 3], ..places };

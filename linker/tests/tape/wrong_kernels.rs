@@ -1,17 +1,16 @@
-//! Kernels that break a rule of the kernel language are refused by the recorder or the checker; some are
-//! also a fault of the interpreter.
+//! Kernels that break a rule of the kernel language are refused by the recorder or the checker.
 
-mod at_run_time;
-
+use avsg_device::hash;
 use avsg_device::machine::Machine;
+use avsg_device::machine::cpu::{Column, Cpu, Scalar};
+use avsg_device::machine::emu::Emu;
+use avsg_device::machine::links::Links;
 use avsg_device::params::Params;
 use avsg_linker::check::{Refused, Why, check};
 use avsg_linker::record::record_stage_one;
 use avsg_linker::record::{Life, List, Output, Recorder, Recording, Scalar as S, Words};
 use avsg_linker::tape::code::Role;
 use avsg_linker::tape::{Range, Tape};
-
-use crate::replay::{Fault, Replay};
 
 /// Memory of a kernel under test.
 struct Memory<'t> {
@@ -76,22 +75,6 @@ fn expect_refused_sweep(why: Why, body: impl for<'t> Fn(Recorder<'t>, &mut Memor
     expect_refused(why, sweep(body));
 }
 
-/// Runs 20 lanes of a kernel in the interpreter.
-fn run(tape: &Tape, width: usize) -> Result<(), Fault> {
-    let mut replay = Replay::new(tape, width).unwrap();
-    replay.set("n", 20).unwrap();
-    replay.bind("x", vec![200; 64]).unwrap();
-    replay.bind("out", vec![0; 64]).unwrap();
-    replay.run()
-}
-
-/// Returns the fault of a kernel that records, when it runs in the interpreter.
-fn faults(kernel: impl for<'t> FnOnce(Recorder<'t>, Memory<'t>)) -> Fault {
-    let tape = record(kernel).unwrap();
-    let [.., fault] = [1, 3, 2048].map(|width| run(&tape, width).expect_err("a wrong kernel runs"));
-    fault
-}
-
 /// Returns whether the reason is two uses of a column that exclude each other.
 fn two_roles(why: &Why, column: &str) -> bool {
     matches!(why, Why::TwoRoles(name, _, _) | Why::TwoWriters(name, _) if name == column)
@@ -106,9 +89,6 @@ fn a_column_has_one_role_per_sweep() {
         });
     };
     expect_refused(Why::TwoRoles("x".into(), Role::Gathered, Role::Scattered), gather_and_scatter);
-    // The interpreter refuses the tape as well.
-    assert!(Replay::new(&record(gather_and_scatter).unwrap(), 16).is_err());
-
     let load_and_gather = refused(sweep(|m, d, t| {
         let v = m.gather(&d.x, m.load(t, &d.x));
         m.store(t, &mut d.y, v);
@@ -238,10 +218,6 @@ fn an_index_of_a_column_that_does_not_reduce_it_is_in_the_column() {
     scatter(0).unwrap();
     let wraps = scatter(-1).expect_err("a wrong kernel passes").why;
     assert_eq!(wraps, Why::Index("odd".into(), 63, Range::new(-1, 62)));
-    let fault = faults(sweep(|m, d, t| m.store(t, &mut d.y, m.below(m.iota(t), 19))));
-    assert!(fault.what.contains("not below 19"), "{fault}");
-    let fault = faults(sweep(|m, d, t| m.store(t, &mut d.y, m.gather(&d.odd, m.load(t, &d.x)))));
-    assert!(fault.what.contains("index 200 is outside of a column of 63"), "{fault}");
 }
 
 #[test]
@@ -293,4 +269,35 @@ fn searches_refuse_negative_probe_sequences() {
     tape.columns[sequence].ranges[0].lo = -1;
     let why = check(&tape).expect_err("a wrong tape passes").why;
     assert!(matches!(why, Why::Argument(..)), "{why}");
+}
+
+/// What the checker refuses for an overflow is a panic of `Emu` on words that overflow.
+#[test]
+fn overflow_is_refused_and_panics() {
+    fn kernel<M: Machine>(m: M, n: M::Scalar, x: &M::Column<'_>, y: &mut M::Column<'_>) {
+        m.sweep(n, |t| {
+            let v = m.load(t, x);
+            m.store(t, y, v * 11_000_000 + v);
+        });
+    }
+    expect_refused(Why::Overflow(0, 2_805_000_000), |m, mut d| kernel(m, d.n, &d.x, &mut d.y));
+    fn emulated<C: Cpu>(m: C) -> bool {
+        let (mut x, mut y) = ([0; 64], [0; 64]);
+        x[..20].fill(255);
+        let run = std::panic::AssertUnwindSafe(|| {
+            kernel(m, Scalar::new(20), &Column::new(&mut x), &mut Column::new(&mut y));
+        });
+        std::panic::catch_unwind(run).is_err()
+    }
+    assert!(emulated(Emu::<1>) && emulated(Emu::<2>) && emulated(Emu::<16>));
+}
+
+#[test]
+fn a_search_must_fit_its_table() {
+    let links = hash::links(&Params { spread: 1, ..Params::wide(64, 1, 64) });
+    let (retries, bits) = (Links { retries: 16, ..links }, Links { slots: 128, ..links });
+    for wrong in [retries, bits, Links { position_bits: 5, ..links }] {
+        let why = refused(|m, mut d| m.find_free(&wrong, &mut d.y, &d.x, d.n, [&d.x; 2]));
+        assert_eq!(why, Why::Operands, "{wrong:?}");
+    }
 }

@@ -13,7 +13,6 @@ use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use serde::Serialize;
 
 use crate::baseline::ResidentLru;
 use crate::baseline::resident_lru::Selection;
@@ -24,7 +23,7 @@ use crate::turns::Contender;
 const SHORT_ROW: usize = 8;
 
 /// The model and the batch of a step.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// The layers of the model.
     pub layers: usize,
@@ -37,7 +36,6 @@ pub struct Sizes {
     /// The threads of each contender, the caller's included.
     pub threads: usize,
     /// The number of ids, which are below it.
-    #[serde(skip)]
     pub ids: usize,
     /// Bytes of a row; `None` times plans alone.
     pub row_bytes: Option<usize>,
@@ -194,11 +192,8 @@ impl Server {
             let start = Instant::now();
             self.engine.plan(&batch, &mut self.plan)?;
             plans += us_since(start);
-            if !self.copies {
-                // The engine forgets the slots of a plan that no layer has when the next one overwrites it.
-                self.engine.transfer_layers(&mut self.plan, layers, None)?;
-                continue;
-            }
+            // The engine forgets the slots of a plan that no layer has when the next one overwrites it, so that there is a
+            // transfer also where none is timed.
             let start = Instant::now();
             if self.one_call {
                 self.engine.transfer_layers(&mut self.plan, layers, None)?;
@@ -210,9 +205,7 @@ impl Server {
             transfers += us_since(start);
         }
         us[0] = plans;
-        if self.copies {
-            us[1 + usize::from(self.one_call)] = transfers;
-        }
+        us[1 + usize::from(self.one_call)] = transfers;
         self.misses.push(self.plan.total_misses());
         self.one_call = !self.one_call && self.shares_indexers();
         Ok(())

@@ -1,15 +1,17 @@
-//! Rows on a disk: files for them, reads of records, and the settings of `avsg bench disk`.
+//! Rows on a disk: files for them, reads of records, and what takes turns in `avsg bench disk`.
 
 mod every_row;
+mod kept;
 mod mapped;
-mod operator;
 mod places;
-mod rows;
+mod server;
+mod setting;
 mod speeds;
 
-pub use every_row::EveryRow;
-pub use mapped::Mapped;
-pub use operator::Operator;
-pub use places::{direct, folder_on_disk, layout, path_in_proc};
-pub use rows::{Records, Setting, Step};
+pub use every_row::every_row;
+pub use kept::{CHUNK, Kept, write_rows};
+pub use mapped::mapped;
+pub use places::{FileShape, folder_on_disk, layout, path_in_proc};
+pub use server::{Server, Way, Work};
+pub use setting::{Race, Row, Setting, Step};
 pub use speeds::Speeds;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zip::{ZipArchive, ZipWriter};
 
-use crate::array::{Array, NumberKind, wrong_kind};
+use crate::array::Array;
 use crate::checks::require;
 use crate::output_file;
 use avsg::{Error, Result};
@@ -21,9 +21,6 @@ const MAX_HEADER: usize = 1024;
 /// Bytes before the header: the magic, the version and the length.
 const PREAMBLE: usize = 10;
 
-/// The arrays of an `.npz` file.
-pub(crate) struct Archive(ZipArchive<Cursor<Vec<u8>>>);
-
 pub(crate) fn invalid(
     limit: impl Into<String>,
     value: impl ToString,
@@ -32,135 +29,91 @@ pub(crate) fn invalid(
     Error::invalid("trace", value, limit, remedy)
 }
 
-impl Archive {
-    /// Opens an archive; `name` is that of its file.
-    pub(crate) fn new(name: &str, bytes: Vec<u8>) -> Result<Self> {
-        ZipArchive::new(Cursor::new(bytes)).map(Self).map_err(|e| {
-            let limit = format!("it is not a complete .npz archive ({})", first_line(&e));
-            invalid(limit, name, "copy or write the file again")
-        })
-    }
-
-    /// Returns the names of the arrays.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.0
-            .file_names()
-            .filter_map(|name| name.strip_suffix(".npy"))
-            .map(str::to_owned)
-            .collect()
-    }
-
-    pub(crate) fn array(&mut self, name: &str) -> Result<Array> {
+/// Returns the names of the arrays of an `.npz` file, and those arrays that `is_read` chooses. `file` is its name.
+pub(crate) fn arrays(
+    file: &str,
+    bytes: Vec<u8>,
+    is_read: impl Fn(&str) -> bool,
+) -> Result<(Vec<String>, Vec<Array>)> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| {
+        let limit = format!("it is not a complete .npz archive ({e})");
+        invalid(limit, file, "copy or write the file again")
+    })?;
+    let names = archive.file_names().filter_map(|name| name.strip_suffix(".npy"));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let read = |name: &String| {
         let broken = |e: &dyn std::fmt::Display| {
-            let limit = format!("the archive's entry is damaged ({})", first_line(e));
+            let limit = format!("the archive's entry is damaged ({e})");
             invalid(limit, format!("array {name}"), "copy or write the file again")
         };
-        let entry = self.0.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
+        let entry = archive.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
         let mut bytes = Vec::new();
         entry.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| broken(&e))?;
         let limit = format!("an array has at most {MAX_BYTES} bytes");
         let fits = bytes.len() as u64 <= MAX_BYTES;
         require(fits, "trace", format!("array {name}"), limit, "split the trace")?;
-        parse(name, bytes)
-    }
+        parse(name, &bytes)
+    };
+    let arrays = names.iter().filter(|name| is_read(name)).map(read).collect::<Result<_>>()?;
+    Ok((names, arrays))
 }
 
 /// Parses the bytes of one `.npy` file.
-pub(crate) fn parse(name: &str, bytes: Vec<u8>) -> Result<Array> {
-    let header = Header::of(&bytes).map_err(|why| {
+pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Array> {
+    let (kind, is_fortran, shape, start) = header(bytes).map_err(|why| {
         let limit = format!("its .npy header is unusable ({why})");
         invalid(limit, format!("array {name}"), "save it again")
     })?;
-    let Header { kind, is_fortran, shape, start } = header;
-    let found = NumberKind::named(kind);
-    let kind = found.ok_or_else(|| wrong_kind(name, &format!("'{kind}'"), &NumberKind::NUMBERS))?;
     // The two orders are the same for an array of one dimension.
     let is_c = !is_fortran || shape.len() <= 1;
     let (value, remedy) = (format!("Fortran (array {name})"), "save numpy.ascontiguousarray of it");
     require(is_c, "order", value, "it must be C", remedy)?;
-    Array::new(name, shape, kind, bytes, start)
+    Array::new(name, shape, kind, &bytes[start..])
 }
 
-/// Returns the first line of a parser's message, without the position that the other lines draw.
-pub(crate) fn first_line(error: &dyn std::fmt::Display) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    line.split("-->").next().unwrap_or_default().trim_end_matches([' ', ':']).to_owned()
-}
+/// The type of a header, whether its order is Fortran's, the shape, and the byte at which the values begin.
+type Header<'a> = (&'a str, bool, Vec<usize>, usize);
 
-/// The header of an `.npy` file, the text of a Python dictionary: `{'descr': '<i4', 'fortran_order': False,
-/// 'shape': (64, 4, 256), }`.
-struct Header<'a> {
-    kind: &'a str,
-    is_fortran: bool,
-    shape: Vec<usize>,
-    /// The byte at which the values begin.
-    start: usize,
-}
-
-impl<'a> Header<'a> {
-    /// Parses a header, which is untrusted, or says what is wrong with it.
-    fn of(bytes: &'a [u8]) -> std::result::Result<Self, String> {
-        let field = |at: usize, n: usize| {
-            let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
-            Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
-        };
-        let (first, len) = match field(6, 1)? {
-            1 => (10, field(8, 2)?),
-            2 | 3 => (12, field(8, 4)?),
-            v => return Err(format!("version {v} is unknown")),
-        };
-        if len > MAX_HEADER {
-            return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
-        }
-        let text = bytes.get(first..first + len).ok_or("it is cut short")?;
-        let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
-        let value = |key: &str| {
-            let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
-            rest.ok_or_else(|| format!("it names no {key}"))
-        };
-        let (shape, order) = (value("shape")?, value("fortran_order")?);
-        let kind = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
-        let is_plain =
-            |kind: &&str| kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"<>|=".contains(&b));
-        let kind = kind.map(|(kind, _)| kind).filter(is_plain).ok_or("its type is no number")?;
-        let list = shape.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        let (list, _) = list.ok_or("its shape is no list")?;
-        let (mut all, mut product) = (Vec::new(), 1u64);
-        for number in list.split(',').map(str::trim).filter(|number| !number.is_empty()) {
-            let dim =
-                number.parse::<u64>().map_err(|_| format!("dimension {number:?} is no number"))?;
-            product = product
-                .checked_mul(dim.max(1))
-                .filter(|&p| p <= MAX_BYTES)
-                .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
-            all.push(dim as usize);
-        }
-        Ok(Self { kind, is_fortran: order.starts_with("True"), shape: all, start: first + len })
+/// Parses the header of an `.npy` file, which is untrusted, or says what is wrong with it. It is the text of a Python
+/// dictionary: `{'descr': '<i4', 'fortran_order': False, 'shape': (64, 4, 256), }`.
+fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
+    let field = |at: usize, n: usize| {
+        let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
+        Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
+    };
+    let (first, len) = match field(6, 1)? {
+        1 => (10, field(8, 2)?),
+        2 | 3 => (12, field(8, 4)?),
+        v => return Err(format!("version {v} is unknown")),
+    };
+    if len > MAX_HEADER {
+        return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
     }
+    let text = bytes.get(first..first + len).ok_or("it is cut short")?;
+    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
+    let value = |key: &str| {
+        let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
+        rest.ok_or_else(|| format!("it names no {key}"))
+    };
+    let (shape, order) = (value("shape")?, value("fortran_order")?);
+    let kind = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+    let is_plain =
+        |kind: &&str| kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"<>|=".contains(&b));
+    let kind = kind.map(|(kind, _)| kind).filter(is_plain).ok_or("its type is no number")?;
+    let list = shape.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let (list, _) = list.ok_or("its shape is no list")?;
+    let (mut all, mut product) = (Vec::new(), 1u64);
+    for number in list.split(',').map(str::trim).filter(|number| !number.is_empty()) {
+        let dim =
+            number.parse::<u64>().map_err(|_| format!("dimension {number:?} is no number"))?;
+        product = product
+            .checked_mul(dim.max(1))
+            .filter(|&p| p <= MAX_BYTES)
+            .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
+        all.push(dim as usize);
+    }
+    Ok((kind, order.starts_with("True"), all, first + len))
 }
-
-/// A number that an array can have.
-pub trait Number: Copy {
-    /// The name of its type in a header.
-    const KIND: &'static str;
-
-    /// Adds its bytes, the lowest first.
-    fn write(self, out: &mut Vec<u8>);
-}
-
-macro_rules! numbers {
-    ($($number:ty: $kind:literal),*) => {$(
-        impl Number for $number {
-            const KIND: &'static str = $kind;
-
-            fn write(self, out: &mut Vec<u8>) {
-                out.extend(self.to_le_bytes());
-            }
-        }
-    )*};
-}
-numbers!(u8: "|u1", i32: "<i4", i64: "<i8", u64: "<u8");
 
 /// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.
 pub struct Writer(ZipWriter<Cursor<Vec<u8>>>);
@@ -174,17 +127,24 @@ impl Default for Writer {
 
 impl Writer {
     /// Adds one array. It is serialised first, because the compressor is slow with a write per value.
-    pub fn array<T: Number>(&mut self, name: &str, shape: &[usize], data: &[T]) -> Result<()> {
+    pub fn array<T: Copy + Into<i128> + TryFrom<i128>>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        data: &[T],
+    ) -> Result<()> {
         // A tuple of one has a comma, too.
         let shape: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
-        let kind = T::KIND;
+        let (size, order) = (size_of::<T>(), if size_of::<T>() == 1 { '|' } else { '<' });
+        let letter = if T::try_from(-1).is_ok() { 'i' } else { 'u' };
+        let kind = format!("{order}{letter}{size}");
         let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
         // The values begin at a multiple of 64 bytes.
         let length = (PREAMBLE + header.len() + 1).next_multiple_of(64) - PREAMBLE;
         let mut image = b"\x93NUMPY\x01\x00".to_vec();
         image.extend((length as u16).to_le_bytes());
         image.extend(format!("{header:0$}\n", length - 1).bytes());
-        data.iter().for_each(|value| value.write(&mut image));
+        data.iter().for_each(|&value| image.extend(&value.into().to_le_bytes()[..size]));
         let failed = |e: zip::result::ZipError| unserialised(name, e.into());
         self.0.start_file(format!("{name}.npy"), Default::default()).map_err(failed)?;
         self.0.write_all(&image).map_err(|e| unserialised(name, e))

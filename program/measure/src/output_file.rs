@@ -20,7 +20,7 @@ pub fn is_stdout(path: &Path) -> bool {
 }
 
 /// Checks, before a run, that each of `outputs` can be written, and that none of them is one of
-/// `inputs` or another output.
+/// `inputs`, another output or the `folder` of other outputs.
 ///
 /// # Errors
 /// If a folder does not exist or cannot be written, if an output is a folder, or if two names stand
@@ -28,32 +28,21 @@ pub fn is_stdout(path: &Path) -> bool {
 pub fn check<'a>(
     outputs: impl IntoIterator<Item = &'a Path>,
     inputs: impl IntoIterator<Item = &'a Path>,
+    folder: Option<&Path>,
 ) -> Result<()> {
     let mut taken: Vec<(PathBuf, &str)> =
         inputs.into_iter().filter_map(identity).map(|path| (path, "an input")).collect();
+    taken.extend(folder.and_then(identity).map(|path| (path, "another output")));
     for output in outputs.into_iter().filter(|path| !is_stdout(path)) {
-        writable(output).map_err(|source| refused("open for writing", output, source))?;
-        let Some(identity) = identity(output) else { continue };
-        if let Some((_, use_)) = taken.iter().find(|(path, _)| *path == identity) {
-            return Err(taken_twice(output, use_));
+        let identity = identity(output);
+        if let Some((_, use_)) = taken.iter().find(|(path, _)| Some(path) == identity.as_ref()) {
+            let limit = format!("this file is {use_} of the same command");
+            return Err(Error::invalid("output", output.display(), limit, "choose another name"));
         }
-        taken.push((identity, "another output"));
+        writable(output).map_err(|source| refused("open for writing", output, source))?;
+        taken.extend(identity.map(|path| (path, "another output")));
     }
     Ok(())
-}
-
-/// Checks, before a run, that an output is not also the folder of other outputs.
-///
-/// # Errors
-/// If two names stand for one place.
-pub fn check_distinct(output: &Path, folder: &Path) -> Result<()> {
-    let same = !is_stdout(output) && place(output).is_some_and(|at| place(folder) == Some(at));
-    if same { Err(taken_twice(output, "another output")) } else { Ok(()) }
-}
-
-fn taken_twice(output: &Path, use_: &str) -> Error {
-    let limit = format!("this file is {use_} of the same command");
-    Error::invalid("output", output.display(), limit, "choose another name")
 }
 
 /// Writes a file as a whole.
@@ -110,16 +99,12 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns a path by which a file can be compared; `None` for a device, a pipe or a path whose folder
-/// does not exist.
+/// Returns the path of what is at `path`, or will be, without links, by which it can be compared; `None` for a device,
+/// a pipe or a path whose folder does not exist.
 fn identity(path: &Path) -> Option<PathBuf> {
-    place(path).filter(|whole| kind(whole).is_none_or(|kind| kind.is_file()))
-}
-
-/// Returns the path of what is at `path`, or will be, without links; `None` if its folder does not exist.
-fn place(path: &Path) -> Option<PathBuf> {
     let new = || Some(fs::canonicalize(parent(path)).ok()?.join(path.file_name()?));
-    fs::canonicalize(path).ok().or_else(new)
+    let whole = fs::canonicalize(path).ok().or_else(new)?;
+    kind(&whole).is_none_or(|kind| kind.is_file() || kind.is_dir()).then_some(whole)
 }
 
 /// Returns an error if `path` cannot be written. Nothing is changed, and no pipe is opened, because its

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::iter::Cycle;
 use std::slice::ChunksExact;
 use std::thread;
@@ -56,17 +57,8 @@ pub struct Throughput {
     pub best_loop: String,
     /// The engine's throughput in percent of the fastest loop's.
     pub percent_of_best: f64,
-    /// The loops that were timed, the engine's excluded.
-    pub loops: Vec<Loop>,
-}
-
-/// A loop that was timed.
-#[derive(Serialize)]
-pub struct Loop {
-    /// Its copier.
-    pub copier: String,
-    /// Its throughput.
-    pub gbs: f64,
+    /// The throughput of each loop that was timed, the engine's excluded, by its copier.
+    pub loops: BTreeMap<String, f64>,
 }
 
 /// (source, destination) of every row that a plan copies.
@@ -200,8 +192,6 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         best_loop_gbs: rates[best],
         best_loop: LOOPS[best].to_string(),
         percent_of_best: 100.0 * rates[LOOPS.len()] / rates[best],
-        loops: (LOOPS.iter().zip(&rates))
-            .map(|(copier, &gbs)| Loop { copier: copier.to_string(), gbs })
-            .collect(),
+        loops: LOOPS.iter().map(Copier::to_string).zip(rates).collect(),
     })
 }

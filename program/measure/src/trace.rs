@@ -161,20 +161,21 @@ impl Trace {
             let stable = self.stable.as_ref().map_or(-1, |stable| stable[step]);
             let end = if stable < 0 { ID_LIMIT } else { stable + self.tokens as i32 };
             let Some(at) = ids.iter().position(|&id| id >= end) else { continue };
-            let limit = format!(
-                "it must be below {end}: {stable} stable tokens and the step's own {}",
-                self.tokens
-            );
-            let remedy = "count `stable` from the start of the prompt, and record only ids of tokens up to the end of the step";
-            return Err(match ids[at] {
-                id if id > MAX_ID => id_above_limit(id, step * words + at, [self.tokens, self.k]),
-                id => Error::invalid(
-                    "id",
-                    place(id, step * words + at, [self.tokens, self.k]),
-                    limit,
-                    remedy,
-                ),
-            });
+            let (id, row, position) = (ids[at], at / self.k, at % self.k);
+            let value = format!("{id} at step {step}, row {row}, position {position}");
+            let own = self.tokens;
+            let (limit, remedy) = if id > MAX_ID {
+                let limit = format!("the largest supported id is {MAX_ID} (2^24 - 1)");
+                (limit, "cut the context or renumber the tokens")
+            } else {
+                (
+                    format!(
+                        "it must be below {end}: {stable} stable tokens and the step's own {own}"
+                    ),
+                    "count `stable` from the start of the prompt, and record only ids of tokens up to the end of the step",
+                )
+            };
+            return Err(Error::invalid("id", value, limit, remedy));
         }
         Ok(())
     }
@@ -183,16 +184,4 @@ impl Trace {
 /// Returns the name of a trace's file for messages.
 pub fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
-}
-
-/// Returns an id that is number `at` of a trace with this N_q and K, with its place.
-fn place(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]) -> String {
-    let (row, position) = (at / k, at % k);
-    format!("{id} at step {}, row {}, position {position}", row / tokens, row % tokens)
-}
-
-/// Returns the error of an id that no table takes.
-fn id_above_limit(id: impl std::fmt::Display, at: usize, sizes: [usize; 2]) -> Error {
-    let limit = format!("the largest supported id is {MAX_ID} (2^24 - 1)");
-    Error::invalid("id", place(id, at, sizes), limit, "cut the context or renumber the tokens")
 }

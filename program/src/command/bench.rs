@@ -6,11 +6,16 @@ mod step;
 mod transfer;
 mod workload;
 
+use std::borrow::Cow;
+
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::output::{Cell, count, short};
+use super::busy::{Disturbance, Watch};
+use super::output::{Cell, count, progress, short};
+use crate::stats::Summary;
+use crate::turns::{Contender, Turns};
 
 #[derive(Subcommand, Debug)]
 pub enum Bench {
@@ -69,4 +74,22 @@ fn range(low: f64, high: f64) -> Cell {
 /// Returns a cell with a number, and a ratio behind it.
 fn with_ratio(value: f64, ratio: f64) -> Cell {
     Cell::shown(value, format!("{} ({}x)", short(value), short(ratio)))
+}
+
+/// Microseconds below which a spread says nothing.
+const SHORT: f64 = 1.0;
+
+/// Lets contenders take turns. Returns the times of the parts of each, and what disturbed them.
+fn race<'i>(
+    what: &'static str,
+    turns: &Turns,
+    contenders: &mut [Contender<'_>],
+    ids: impl Fn(usize) -> Cow<'i, [i32]>,
+) -> Result<(Vec<Vec<Summary>>, Disturbance)> {
+    let (bar, watch) = (progress(turns.total(), what), Watch::start());
+    let times = turns.take(contenders, ids, |steps| bar.inc(steps))?;
+    drop(bar);
+    let long = times.iter().flatten().filter(|us| us.p50 >= SHORT).map(Summary::spread);
+    let disturbance = watch.stop(turns.steps, long);
+    Ok((times, disturbance))
 }

@@ -45,12 +45,10 @@ pub struct Disturbance {
     /// The ninth decile of the times divided by their median; NaN, which is null in JSON, without
     /// times.
     pub spread: f64,
-    /// Share of the CPU time that other virtual machines took, in percent; absent if the run was too
+    /// Share of the CPU time that other virtual machines took, in percent; null if the run was too
     /// short to tell.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_percent: Option<f64>,
     /// CPUs that other processes used on average, of `cpus`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
     /// CPUs that this process may use.
     pub cpus: usize,

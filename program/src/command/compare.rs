@@ -52,8 +52,7 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     let mut policies: Vec<PolicyRates> = Vec::new();
     let mut add = |policy: &str, slots, count: HitCount, most: &HitCount| {
         count.check(policy, most, OPTIMUM)?;
-        let hit_rate = count.percent();
-        let at = At { slots, hit_rate, misses_per_step: traces.misses_per_step(&count) };
+        let at = At::of(slots, &count, traces);
         match policies.iter_mut().find(|other| other.policy == policy) {
             Some(other) => other.at.push(at),
             None => policies.push(PolicyRates { policy: policy.to_owned(), at: vec![at] }),
@@ -83,7 +82,9 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
             Ok(found.map_or_else(HitCount::default, |&(_, count)| count))
         };
         let [(best, hits), _] = recommended(default, traces.counted(), of, HitCount::misses)?;
-        advice.extend(Advice::of(best, &hits, traces));
+        let advised =
+            Advice { lifetime: best.lifetime.to_string(), at: At::of(slots, &hits, traces) };
+        advice.extend(hits.percent().map(|_| advised));
         add(OPTIMUM, slots, optimum, &optimum)?;
         bar.inc(1);
     }
@@ -119,27 +120,19 @@ struct At {
     misses_per_step: Option<f64>,
 }
 
-/// The rule to take at one S.
-#[derive(Debug, PartialEq, Serialize)]
+/// The rule to take at one S, where a step after the first selects an id.
+#[derive(Serialize)]
 struct Advice {
-    slots: u32,
     /// The lifetime rule.
     lifetime: String,
-    /// In percent after the first step.
-    hit_rate: f64,
-    /// Mean misses of a step after the first.
-    misses_per_step: f64,
+    #[serde(flatten)]
+    at: At,
 }
 
-impl Advice {
-    /// Returns the advice to take a rule with these hits; `None` if no step after the first selects an id.
-    fn of(best: Params, hits: &HitCount, traces: &Traces) -> Option<Self> {
-        Some(Self {
-            slots: best.slots,
-            lifetime: best.lifetime.to_string(),
-            hit_rate: hits.percent()?,
-            misses_per_step: traces.misses_per_step(hits)?,
-        })
+impl At {
+    fn of(slots: u32, count: &HitCount, traces: &Traces) -> Self {
+        let misses_per_step = traces.misses_per_step(count);
+        Self { slots, hit_rate: count.percent(), misses_per_step }
     }
 }
 
@@ -154,8 +147,8 @@ impl Report {
     fn enough(&self) -> Option<u32> {
         let last = self.advice.last()?;
         let mut advice = self.advice.iter();
-        let least = advice.find(|advice| advice.misses_per_step <= last.misses_per_step)?;
-        (least.slots < last.slots).then_some(least.slots)
+        let least = advice.find(|advice| advice.at.misses_per_step <= last.at.misses_per_step)?;
+        (least.at.slots < last.at.slots).then_some(least.at.slots)
     }
 }
 
@@ -180,7 +173,7 @@ fn page(report: &Report) -> Page {
         let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
         let cell = |&slots: &u32| {
             let rate = equal[0].at.iter().find(|at| at.slots == slots).and_then(|at| at.hit_rate);
-            let advice = report.advice.iter().find(|advice| advice.slots == slots);
+            let advice = report.advice.iter().find(|advice| advice.at.slots == slots);
             let taken = advice.map(|advice| &advice.lifetime);
             let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
             let mark = if is_taken { " *" } else { "" };
@@ -202,16 +195,16 @@ fn verdict(report: &Report) -> String {
     }
     let parts = report.advice.chunk_by(|a, b| a.lifetime == b.lifetime).map(|same| {
         let (first, last) = (&same[0], &same[same.len() - 1]);
-        let ends = |of: &dyn Fn(&Advice) -> String| match [first, last].map(of) {
+        let ends = |of: &dyn Fn(&At) -> String| match [&first.at, &last.at].map(of) {
             [one, other] if one == other => one,
             [one, other] => format!("{one} to {other}"),
         };
         format!(
             "{} at S = {}: {} % of hits, a step copies {} rows",
             first.lifetime,
-            ends(&|advice| advice.slots.to_string()),
-            ends(&|advice| format!("{:.2}", advice.hit_rate)),
-            ends(&|advice| format!("{:.1}", advice.misses_per_step))
+            ends(&|at| at.slots.to_string()),
+            ends(&|at| format!("{:.2}", at.hit_rate.unwrap_or_default())),
+            ends(&|at| format!("{:.1}", at.misses_per_step.unwrap_or_default()))
         )
     });
     let enough = report.enough();
@@ -229,13 +222,13 @@ fn verdict(report: &Report) -> String {
 /// Draws the hit rates at each S: the optimum, exact LRU, and the rule to take, with the least S that has all
 /// hits.
 fn chart(folder: &Path, report: &Report) -> Result<PathBuf> {
+    let point = |at: &At| Some((f64::from(at.slots), at.hit_rate?));
     let bound = |name: &'static str| {
         let rates = report.policies.iter().filter(|rates| rates.policy == name);
-        let at = rates.flat_map(|rates| &rates.at);
-        (name, at.filter_map(|at| Some((f64::from(at.slots), at.hit_rate?))).collect())
+        (name, rates.flat_map(|rates| &rates.at).filter_map(point).collect())
     };
     let own = report.advice.iter();
-    let own = own.map(|advice| (&advice.lifetime[..], (f64::from(advice.slots), advice.hit_rate)));
+    let own = own.filter_map(|advice| Some((&advice.lifetime[..], point(&advice.at)?)));
     let (subject, bounds) = (report.taken.words(true), [bound(LRU), bound(OPTIMUM)]);
     draw::hit_rates(folder.join("compare-hit-rate.svg"), &subject, &bounds, own, report.enough())
 }

@@ -13,7 +13,7 @@ use avsg_linker::ascend::toolchain;
 use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::ascend::{Failed, stage_one};
 use clap::Args;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::engine_options::TableOptions;
 use super::output::{self, Cell, OutputOptions, Page, Table};
@@ -117,14 +117,11 @@ pub fn run(options: &Options) -> Result<()> {
              cmake -S {dir} -B {dir}/build && cmake --build {dir}/build"
         );
     }
-    let report = Report::new(&p, soc, &kernels);
-    options.output.write(&report, || {
-        let mut page = report.page(&then);
-        if options.plan {
-            page.text(format!("Stage One: {plan}"));
-        }
-        page
-    })
+    let (report, mut page) = describe(&p, soc, &kernels, &then);
+    if options.plan {
+        page.text(format!("Stage One: {plan}"));
+    }
+    options.output.write(&report, || page)
 }
 
 /// Writes one file below `dir`, creates the folders of its path, and returns the whole path.
@@ -135,73 +132,50 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// The chip, the geometry and the files of its kernels.
-#[derive(Serialize)]
-pub struct Report {
-    soc: &'static str,
-    cores: u32,
-    geometry: String,
-    /// Bytes of device memory of one table.
-    table_bytes: usize,
-    files: Vec<EmittedFile>,
-}
-
-#[derive(Serialize)]
-struct EmittedFile {
-    file: String,
-    lines: usize,
-    /// Bytes of unified buffer, of a kernel.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unified_buffer_bytes: Option<u32>,
-    /// The most blocks of a launch, for a kernel whose blocks must all run at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blocks: Option<u32>,
-}
-
-impl Report {
-    pub fn new(p: &Params, soc: Soc, kernels: &Kernels) -> Self {
-        let header = |(name, text): &(&str, String)| EmittedFile {
-            file: (*name).to_owned(),
-            lines: text.lines().count(),
-            unified_buffer_bytes: None,
-            blocks: None,
-        };
-        let mut files: Vec<EmittedFile> = kernels.headers.iter().map(header).collect();
-        files.extend(kernels.kernels.iter().map(|kernel| EmittedFile {
-            file: format!("{}.cpp", kernel.name),
-            lines: kernel.text.lines().count(),
-            unified_buffer_bytes: Some(kernel.ub_bytes),
-            // All blocks of a kernel that calls SyncAll must run at the same time.
-            blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
+/// Returns the chip, the geometry and the files of its kernels as JSON, and as the page that begins with what was
+/// written.
+pub fn describe(p: &Params, soc: Soc, kernels: &Kernels, written: &str) -> (Value, Page) {
+    let mut page = Page::default();
+    page.text(written);
+    let columns =
+        "file | lines | unified buffer, bytes | share of its 184 KiB, % | blocks per launch";
+    let (mut table, mut files) = (Table::new(columns.split(" | ")), Vec::new());
+    let headers = kernels.headers.iter().map(|(name, text)| ((*name).to_owned(), text, None));
+    let texts = kernels.kernels.iter();
+    let texts = texts.map(|k| (format!("{}.cpp", k.name), &k.text, Some(k.ub_bytes)));
+    for (file, text, used) in headers.chain(texts) {
+        let lines = text.lines().count();
+        // All blocks of a kernel that calls SyncAll must run at the same time.
+        let is_together = used.is_some() && text.contains("SyncAll<true>()");
+        let blocks = is_together.then_some(soc.cores);
+        files.push(json!({
+            "file": file,
+            "lines": lines,
+            "unified_buffer_bytes": used,
+            // The most blocks of a launch.
+            "blocks": blocks,
         }));
-        let (cores, table_bytes) = (soc.cores, 4 * table_words(p));
-        Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
+        let share = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(UB_BYTES);
+        let blocks = blocks.map_or_else(|| "any".into(), |n| format!("at most {n}"));
+        table.add_row([
+            file.into(),
+            lines.into(),
+            used.map_or_else(Cell::none, Cell::from),
+            used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
+            used.map_or_else(Cell::none, |_| blocks.into()),
+        ]);
     }
-
-    /// Returns the page that begins with what was written.
-    pub fn page(&self, written: &str) -> Page {
-        let mut page = Page::default();
-        page.text(written);
-        let columns =
-            "file | lines | unified buffer, bytes | share of its 184 KiB, % | blocks per launch";
-        let mut table = Table::new(columns.split(" | "));
-        for file in &self.files {
-            let share = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(UB_BYTES);
-            let used = file.unified_buffer_bytes;
-            let blocks = file.blocks.map_or_else(|| "any".into(), |n| format!("at most {n}"));
-            table.add_row([
-                file.file.clone().into(),
-                file.lines.into(),
-                used.map_or_else(Cell::none, Cell::from),
-                used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
-                used.map_or_else(Cell::none, |_| blocks.into()),
-            ]);
-        }
-        page.table(&table);
-        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
-        page.text(format!("geometry  {}", self.geometry));
-        let bytes = output::bytes(self.table_bytes);
-        page.text(format!("table     {bytes} of device memory per state"));
-        page
-    }
+    page.table(&table);
+    let (name, cores, table_bytes) = (soc.name, soc.cores, 4 * table_words(p));
+    page.text(format!("chip      {name}: {cores} vector cores of dav-c220"));
+    page.text(format!("geometry  {p}"));
+    page.text(format!("table     {} of device memory per state", output::bytes(table_bytes)));
+    let report = json!({
+        "soc": name,
+        "cores": cores,
+        "geometry": p.to_string(),
+        "table_bytes": table_bytes,
+        "files": files,
+    });
+    (report, page)
 }

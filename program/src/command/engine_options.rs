@@ -1,6 +1,5 @@
 //! Options that several subcommands share: the table, the row format and the device.
 
-use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,9 +14,7 @@ use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-
-use crate::checks::require;
+use serde_json::{Value, json};
 
 /// The kind of hash table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -68,12 +65,12 @@ pub struct TableOptions {
     /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
     /// request learns which slots to keep; wide only) [default: wide learned if S >= 2*K, and with
     /// spread 2 if also S < 4*K, else constant:127; paper constant:16]
-    #[arg(long, value_name = "RULE")]
-    pub lifetime: Option<String>,
+    #[arg(long, value_name = "RULE", value_parser = lifetime)]
+    pub lifetime: Option<Lifetime>,
     /// Multipliers of the paper's hash, two odd numbers of 32 bits
     /// [default: 2654435761,2246822519]
-    #[arg(long, value_name = "A1,A2")]
-    pub primes: Option<String>,
+    #[arg(long, value_name = "A1,A2", value_delimiter = ',')]
+    pub primes: Vec<u32>,
 }
 
 /// Changes the help of `--spread` for commands whose default fits the unified buffer of a device.
@@ -112,11 +109,15 @@ impl TableOptions {
         p.page = page;
         p.spread = self.spread.unwrap_or(p.spread);
         p.retries = self.retries.unwrap_or(p.retries);
-        if let Some(rule) = &self.lifetime {
-            p.lifetime = lifetime(rule)?;
-        }
-        if let Some(primes) = &self.primes {
-            p.table = multipliers(primes, p.table)?;
+        p.lifetime = self.lifetime.unwrap_or(p.lifetime);
+        if let (Table::Paper { .. }, &[a1, a2]) = (p.table, &self.primes[..]) {
+            p.table = Table::Paper { a1, a2 };
+        } else if !self.primes.is_empty() {
+            let limit = "the paper's table takes two multipliers, and no other table takes any";
+            let remedy = "for example 2654435761,2246822519";
+            return Err(
+                Error::invalid("--primes", format!("{:?}", self.primes), limit, remedy).into()
+            );
         }
         geometry::check(&p)?;
         Ok(p)
@@ -124,61 +125,33 @@ impl TableOptions {
 }
 
 /// Parses a lifetime rule: `constant:L` or `learned`.
-pub fn lifetime(rule: &str) -> Result<Lifetime> {
-    if rule == "learned" {
-        return Ok(Lifetime::Learned);
-    }
+pub fn lifetime(rule: &str) -> Result<Lifetime, String> {
     let l = rule.strip_prefix("constant:").and_then(|l| l.parse().ok()).filter(|&l: &i8| l >= 0);
-    let l = l.ok_or_else(|| {
-        let limit = "it must be constant:L (0..=127) or learned";
-        Error::invalid("--lifetime", rule, limit, "pass learned, or constant:127 for LRU")
-    })?;
-    Ok(Lifetime::Constant(l))
+    let rule = if rule == "learned" { Some(Lifetime::Learned) } else { l.map(Lifetime::Constant) };
+    rule.ok_or_else(|| {
+        "it must be constant:L (0..=127), of which 127 is LRU, or learned".to_owned()
+    })
 }
 
-/// Returns the paper's table with the multipliers `A1,A2` of `primes`; refuses the `wide` table.
-fn multipliers(primes: &str, table: Table) -> Result<Table> {
-    let limit = "only the paper's table takes multipliers";
-    let remedy = "for example 2654435761,2246822519";
-    require(table != Table::Wide, "--primes", primes, limit, remedy)?;
-    let both = primes.split_once(',').map(|(a, b)| [a, b].map(|n| n.trim().parse()));
-    let Some([Ok(a1), Ok(a2)]) = both else {
-        let limit = "it must be two unsigned 32-bit numbers";
-        return Err(Error::invalid("--primes", primes, limit, remedy).into());
-    };
-    Ok(Table::Paper { a1, a2 })
-}
-
-/// The geometry and the rules of a table, as reports have them.
-#[derive(Serialize)]
-pub(crate) struct Geometry {
-    table: &'static str,
-    pub k: u32,
-    pub tokens: u32,
-    pub slots: u32,
-    pub spread: u32,
-    retries: u32,
-    pub lifetime: String,
-    page: u32,
-}
-
-impl From<&Params> for Geometry {
-    fn from(p: &Params) -> Self {
-        let &Params { k, tokens, slots, spread, retries, page, .. } = p;
-        let table = if p.table == Table::Wide { "wide" } else { "paper" };
-        let lifetime = p.lifetime.to_string();
-        Self { table, k, tokens, slots, spread, retries, lifetime, page }
-    }
-}
-
-impl Display for Geometry {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { table, k, tokens, slots, spread, retries, lifetime, .. } = self;
-        write!(
-            f,
-            "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
-        )
-    }
+/// Returns the geometry and the rules of a table as JSON, and as a page has them.
+pub(crate) fn described(p: &Params) -> (Value, String) {
+    let &Params { k, tokens, slots, spread, retries, page, .. } = p;
+    let table = if p.table == Table::Wide { "wide" } else { "paper" };
+    let lifetime = p.lifetime.to_string();
+    let words = format!(
+        "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
+    );
+    let json = json!({
+        "table": table,
+        "k": k,
+        "tokens": tokens,
+        "slots": slots,
+        "spread": spread,
+        "retries": retries,
+        "lifetime": lifetime,
+        "page": page,
+    });
+    (json, words)
 }
 
 /// The bytes of a KV row of DeepSeek V3.2 and GLM-5 in bfloat16.

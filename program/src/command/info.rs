@@ -1,25 +1,24 @@
 //! `avsg info` computes the memory that a deployment needs, without allocating it.
 
 mod ascend_device;
-mod file;
 
 use anyhow::Result;
 use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::cpu::machine::Machine;
 use avsg::device::memory::state_words;
+use avsg::device::params::Lifetime;
 use avsg::engine::Engine;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::system::{available_memory, cpus::allowed_cpu_count};
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use super::engine_options::{DeviceOptions, Geometry, TableOptions};
+use super::engine_options::{DeviceOptions, TableOptions, described};
 use super::model::{Model, ModelOptions};
-use super::output::{self, Cell, OutputOptions, Page, Table};
+use super::output::{self, Cell, OutputOptions, Page, Table, count};
 use crate::checks::product;
-use ascend_device::Ascend;
-use file::PlannedFile;
+use crate::disk::layout;
 
 #[derive(Args, Debug)]
 #[command(
@@ -61,192 +60,161 @@ pub struct Options {
 /// K of DeepSeek V3.2 and of GLM-5.
 const K: usize = 2048;
 
-#[derive(Serialize)]
-struct Report {
-    cpu: HostCpu,
-    /// The Ascend device, unless the CPU is the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<Ascend>,
-    available_bytes: Option<usize>,
-    geometry: Deployment,
-    bytes: Bytes,
-    /// The files that could hold the rows in the place of the host pool, if they were asked for.
-    files: Vec<PlannedFile>,
+/// The blocks of most disks.
+const BLOCKS: [usize; 2] = [512, 4096];
+
+/// The table of memory as text, and its bytes as JSON.
+struct MemoryTable {
+    shown: Table,
+    bytes: Map<String, Value>,
 }
 
-#[derive(Serialize)]
-struct HostCpu {
-    machines: Vec<String>,
-    chosen: String,
-    /// What the CPU or the operating system lacks for the widest machine of the architecture.
-    lacks: Vec<&'static str>,
-    cores: usize,
-}
+impl MemoryTable {
+    fn show(&mut self, name: &str, one: Option<usize>, all: usize, computed: String) {
+        let one = one.map_or_else(Cell::none, |bytes| output::bytes(bytes).into());
+        self.shown.add_row([name.into(), one, output::bytes(all).into(), computed.into()]);
+    }
 
-/// The model, the batch and the rows.
-#[derive(Serialize)]
-struct Deployment {
-    #[serde(flatten)]
-    table: Geometry,
-    #[serde(flatten)]
-    model: Model,
-    context: usize,
-}
-
-#[derive(Serialize)]
-struct Bytes {
-    table: usize,
-    tables_per_request: usize,
-    tables: usize,
-    /// Bytes of the working columns of all cores of the CPU device, with what fills the last page of
-    /// 2 MiB of the columns and of the tables.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    working_columns: Option<usize>,
-    slots_per_request: usize,
-    slots: usize,
-    host_pool_per_request: usize,
-    host_pool: usize,
-    /// Whether the memory of this machine, and of its Ascend device if that is the device, suffices;
-    /// null if there is no such device.
-    fits_here: Option<bool>,
-}
-
-impl Bytes {
-    /// Returns the bytes of the device's memory, which is this machine's for the CPU device.
-    fn on_device(&self) -> usize {
-        let all = [self.tables, self.slots, self.working_columns.unwrap_or(0)];
-        all.into_iter().fold(0, usize::saturating_add)
+    /// Adds the memory of a request, unless requests share it, and that of all of them.
+    fn add(&mut self, name: &str, one: Option<usize>, all: usize, computed: String) {
+        let key = name.replace(' ', "_");
+        self.bytes.extend(one.map(|bytes| (format!("{key}_per_request"), bytes.into())));
+        self.bytes.insert(key, all.into());
+        self.show(name, one, all, computed);
     }
 }
 
-fn measure(options: &Options) -> Result<Report> {
+pub fn run(options: &Options) -> Result<()> {
+    options.output.check([], [])?;
+    let (report, page) = measure(options)?;
+    options.output.write(&report, || page)
+}
+
+fn measure(options: &Options) -> Result<(Value, Page)> {
     let table = options.table.on(options.device.device);
     let model = options.model.model(options.k, None)?;
     let Model { k, layers, indexers, requests, row_bytes, ref format } = model;
-    let params = table.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
+    let p = table.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
     // An engine with the tables of all indexers.
-    let config = options.device.config(params, product("tables", &[requests, indexers])?);
-    let slots = params.slots as usize;
+    let config = options.device.config(p, product("tables", &[requests, indexers])?);
+    let slots = p.slots as usize;
     let buffer = BufferConfig { states: requests, layers, slots, format: format.clone() };
     let context = match options.page as usize {
         0 => options.context,
         page => options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX),
     };
     let pool = PoolConfig::new(layers, context, format.clone());
-    let host_pool_per_request = HostPool::plan_bytes(&pool)?;
-    // The tables do not depend on the layers.
-    let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
-    let table = 4 * state_words(&params);
-    let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
-    let files = || PlannedFile::on_disks([layers, indexers, context], format, requests);
-    let files = if options.file { files()? } else { Vec::new() };
-    let machine = Machine::find(config.machine)?;
-    let device = Ascend::examine(&options.device, &params)?;
-    let available_bytes = available_memory::bytes();
-    let on_host = |bytes: usize| available_bytes.map(|available| bytes <= available);
-    let bytes = Bytes {
-        table,
-        tables_per_request: product("tables", &[table, indexers])?,
-        tables,
-        working_columns: device.is_none().then(|| mapped.saturating_sub(tables)),
-        slots_per_request: product("slots", &[slots, row_bytes, layers])?,
-        slots: DeviceBuffer::bytes_needed(&buffer)?,
-        host_pool_per_request,
-        host_pool: product("host pool", &[host_pool_per_request, requests])?,
-        fits_here: None,
-    };
-    let on_device = bytes.on_device();
-    let fits_here = match &device {
-        None => on_host(on_device.saturating_add(bytes.host_pool)),
-        Some(device) => device
-            .fits(on_device)
-            .zip(on_host(bytes.host_pool))
-            .map(|(device, host)| device && host),
-    };
-    Ok(Report {
-        cpu: HostCpu {
-            machines: Machine::all().iter().map(ToString::to_string).collect(),
-            chosen: machine.to_string(),
-            lacks: Machine::missing(),
-            cores: allowed_cpu_count(),
-        },
-        device,
-        available_bytes,
-        geometry: Deployment { table: (&params).into(), model, context },
-        bytes: Bytes { fits_here, ..bytes },
-        files,
-    })
-}
+    let device = ascend_device::examine(&options.device, &p)?;
+    let columns = ["memory", "per request", "all requests", "computed as"];
+    let mut memory = MemoryTable { shown: Table::new(columns), bytes: Map::new() };
 
-pub fn run(options: &Options) -> Result<()> {
-    options.output.check([], [])?;
-    let report = measure(options)?;
-    options.output.write(&report, || page(&report))
-}
-
-fn page(report: &Report) -> Page {
-    let mut page = Page::default();
-    let Report { cpu, device, geometry, bytes: b, files, .. } = report;
-    let Deployment { table, model, context } = geometry;
-    let Model { layers, indexers, requests, row_bytes, .. } = model;
-    let Geometry { slots, spread, lifetime, .. } = table;
-    let size = output::bytes;
-    let here = match device {
-        None => "the available memory of this machine",
-        Some(_) => "the free memory of the device and of this machine",
-    };
-    let fits = match b.fits_here {
-        Some(true) => format!(", which fits {here}"),
-        Some(false) => format!(", which does not fit {here}"),
-        None => ", and no device was found to compare it with".to_owned(),
-    };
-    page.text(format!(
-        "It takes {} of device memory and {} of host memory{fits}.",
-        size(b.on_device()),
-        size(b.host_pool)
-    ));
-    let mut shown = Table::new(["memory", "per request", "all requests", "computed as"]);
-    let mut add = |name: &str, one: Option<usize>, all: usize, computed: String| {
-        let one = one.map_or_else(Cell::none, |bytes| size(bytes).into());
-        shown.add_row([name.into(), one, size(all).into(), computed.into()]);
-    };
-    let learned = if lifetime == "learned" { " + learned 4096 + S/2" } else { "" };
+    let table_bytes = 4 * state_words(&p);
+    let tables = product("tables", &[table_bytes.next_multiple_of(64), requests, indexers])?;
+    let one = product("tables", &[table_bytes, indexers])?;
+    let learned = if p.lifetime == Lifetime::Learned { " + learned 4096 + S/2" } else { "" };
+    let spread = p.spread;
     let formula = format!(
-        "{indexers} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}",
-        b.table
+        "{indexers} indexers x {table_bytes} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}"
     );
-    add("tables", Some(b.tables_per_request), b.tables, formula);
-    let product = format!("{layers} layers x {slots} slots x {row_bytes} B");
-    add("slots", Some(b.slots_per_request), b.slots, product);
-    let product = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
-    add("host pool", Some(b.host_pool_per_request), b.host_pool, product);
-    for file in files {
-        let [name, words] = file.words();
-        add(&name, Some(file.per_request), file.bytes, words);
+    memory.add("tables", Some(one), tables, formula);
+    let one = product("slots", &[slots, row_bytes, layers])?;
+    let slots_bytes = DeviceBuffer::bytes_needed(&buffer)?;
+    let formula = format!("{layers} layers x {slots} slots x {row_bytes} B");
+    memory.add("slots", Some(one), slots_bytes, formula);
+    let one = HostPool::plan_bytes(&pool)?;
+    let on_host = product("host pool", &[one, requests])?;
+    let formula = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
+    memory.add("host pool", Some(one), on_host, formula);
+    let mut files = Vec::new();
+    for block in BLOCKS.into_iter().filter(|_| options.file) {
+        let layout = layout([layers, indexers, context], format, block)?;
+        let (record, padding) = (layout.max_record_bytes(), 100.0 * layout.padding());
+        let one = usize::try_from(layout.end())?;
+        let bytes = product("file", &[one, requests])?;
+        files.push(json!({
+            "block": block,
+            // The longest record: the rows of the layers of an indexer, checksums and padding.
+            "record_bytes": record,
+            "padding_percent": padding,
+            "per_request": one,
+            "bytes": bytes,
+        }));
+        let words = format!(
+            "in the place of the host pool: records of at most {record} B, {padding:.1} % padding"
+        );
+        memory.show(&format!("file, blocks of {block}"), Some(one), bytes, words);
     }
-    if let Some(bytes) = b.working_columns {
-        let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
-        add("working columns", None, bytes, cores);
+    let mut on_device = tables.saturating_add(slots_bytes);
+    let cores = allowed_cpu_count();
+    if device.is_none() {
+        // The tables do not depend on the layers. The working columns of all cores are those of the CPU device, with
+        // what fills the last page of 2 MiB of the columns and of the tables.
+        let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
+        let bytes = mapped.saturating_sub(tables);
+        let cores = format!("{}, whole pages", count(cores, "core"));
+        memory.add("working columns", None, bytes, cores);
+        on_device = on_device.saturating_add(bytes);
     }
-    page.table(&shown);
-    let [layers, indexers, requests] =
-        [(layers, "layer"), (indexers, "indexer"), (requests, "request")]
-            .map(|(n, noun)| output::count(*n, noun));
-    page.text(format!(
-        "assumed   {layers} ({indexers}), {requests}, {context} tokens of context, rows of {row_bytes} bytes; {table}; \
-         1 MB is 10^6 bytes"
-    ));
-    let lacks = match cpu.lacks[..] {
-        [] => String::new(),
-        _ => format!(" (no {} for AVX-512)", cpu.lacks.join(", ")),
+
+    let available = available_memory::bytes();
+    let here = |bytes: usize| available.map(|available| bytes <= available);
+    // Null if there is no such device.
+    let (fits, place) = match &device {
+        None => (here(on_device.saturating_add(on_host)), "available memory of this machine"),
+        Some(device) => {
+            let both = device.free.map(|free| on_device <= free).zip(here(on_host));
+            (
+                both.map(|(device, host)| device && host),
+                "free memory of the device and of this machine",
+            )
+        }
     };
-    let machines = cpu.machines.join(", ");
+    memory.bytes.insert("table".to_owned(), table_bytes.into());
+    memory.bytes.insert("fits_here".to_owned(), fits.into());
+    let fits = match fits {
+        Some(true) => format!("which fits the {place}"),
+        Some(false) => format!("which does not fit the {place}"),
+        None => "and no device was found to compare it with".to_owned(),
+    };
+    let mut page = Page::default();
+    let [on_device, on_host] = [on_device, on_host].map(output::bytes);
     page.text(format!(
-        "machine   {machines}; {} chosen{lacks}, {} cores, {} available",
-        cpu.chosen,
-        cpu.cores,
-        report.available_bytes.map_or_else(|| "unknown memory".into(), size)
+        "It takes {on_device} of device memory and {on_host} of host memory, {fits}."
     ));
-    device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
-    page
+    page.table(&memory.shown);
+    let (mut setting, geometry) = described(&p);
+    let sizes = [("layers", layers), ("indexers", indexers), ("requests", requests)];
+    for (name, n) in sizes.into_iter().chain([("row_bytes", row_bytes), ("context", context)]) {
+        setting[name] = n.into();
+    }
+    page.text(format!(
+        "assumed   {} ({}), {}, {context} tokens of context, rows of {row_bytes} bytes; {}; 1 MB is 10^6 bytes",
+        count(layers, "layer"),
+        count(indexers, "indexer"),
+        count(requests, "request"),
+        geometry,
+    ));
+    let machines: Vec<String> = Machine::all().iter().map(ToString::to_string).collect();
+    let chosen = Machine::find(config.machine)?.to_string();
+    // What the CPU or the operating system lacks for the widest machine of the architecture.
+    let missing = Machine::missing();
+    let lacks = match missing[..] {
+        [] => String::new(),
+        _ => format!(" (no {} for AVX-512)", missing.join(", ")),
+    };
+    page.text(format!(
+        "machine   {}; {chosen} chosen{lacks}, {cores} cores, {} available",
+        machines.join(", "),
+        available.map_or_else(|| "unknown memory".into(), output::bytes)
+    ));
+    device.iter().for_each(|device| page.text(format!("device    {}", device.line)));
+    let report = json!({
+        "cpu": {"machines": machines, "chosen": chosen, "lacks": missing, "cores": cores},
+        "device": device.map(|device| device.json),
+        "available_bytes": available,
+        "geometry": setting,
+        "bytes": memory.bytes,
+        "files": files,
+    });
+    Ok((report, page))
 }

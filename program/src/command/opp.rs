@@ -9,7 +9,7 @@ use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::opp::project;
 use clap::Args;
 
-use super::emit::{self, KernelOptions, Report};
+use super::emit::{self, KernelOptions};
 use super::output::OutputOptions;
 
 #[derive(Args, Debug)]
@@ -38,12 +38,11 @@ pub fn run(options: &Options) -> Result<()> {
             fs::set_permissions(&to, Permissions::from_mode(0o755))?;
         }
     }
-    let report = Report::new(&p, soc, &kernels);
-    options.output.write(&report, || {
-        report.page(&format!(
-            "{} files were written to {}; its README.md says how to build and install the package",
-            files.len(),
-            options.out.display()
-        ))
-    })
+    let written = format!(
+        "{} files were written to {}; its README.md says how to build and install the package",
+        files.len(),
+        options.out.display()
+    );
+    let (report, page) = emit::describe(&p, soc, &kernels, &written);
+    options.output.write(&report, || page)
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use serde_json::{Value, to_value};
 
 use crate::checks::require;
 use crate::output_file::{self, to_stdout};
@@ -35,7 +36,7 @@ impl OutputOptions {
         let on_stdout = outputs.iter().filter(|path| output_file::is_stdout(path)).count();
         let limit = "standard output takes one file, and another option names it";
         require(on_stdout <= 1, "output", "-", limit, "name a file")?;
-        Ok(output_file::check(outputs, inputs)?)
+        Ok(output_file::check(outputs, inputs, None)?)
     }
 
     /// Checks, before a run, as [`OutputOptions::check`] does, and that the results are not the folder of the
@@ -45,10 +46,7 @@ impl OutputOptions {
         inputs: impl IntoIterator<Item = &'a Path>,
         folder: Option<&Path>,
     ) -> Result<()> {
-        if let (Some(json), Some(folder)) = (&self.json, folder) {
-            output_file::check_distinct(json, folder)?;
-        }
-        self.check(inputs, [])
+        Ok(output_file::check(self.json.as_deref(), inputs, folder)?)
     }
 
     /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named. The
@@ -65,16 +63,11 @@ impl OutputOptions {
         report: &impl Serialize,
         page: impl FnOnce() -> Page,
     ) -> Result<()> {
-        self.put(files, &with_origin(files, report), page)
+        self.put(files, &with_origin(files, report)?, page)
     }
 
     /// Writes the results as [`OutputOptions::write_beside`] does, of which `json` is all that JSON has.
-    pub fn put(
-        &self,
-        files: &[&Path],
-        json: &impl Serialize,
-        page: impl FnOnce() -> Page,
-    ) -> Result<()> {
+    pub fn put(&self, files: &[&Path], json: &Value, page: impl FnOnce() -> Page) -> Result<()> {
         let mut files = files.to_vec();
         // The file comes first, because it must be written even if nobody reads standard output.
         let written = match &self.json {
@@ -104,22 +97,16 @@ impl OutputOptions {
     }
 }
 
-/// The results as JSON has them, with what made them.
-#[derive(Serialize)]
-pub struct Origin<'a, R> {
-    version: &'static str,
-    command: Vec<String>,
-    /// Other files with results.
-    written: Vec<String>,
-    #[serde(flatten)]
-    report: &'a R,
-}
-
-/// Returns results with the version and the command line of the program.
-pub fn with_origin<'a, R: Serialize>(files: &[&Path], report: &'a R) -> Origin<'a, R> {
-    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let written = files.iter().map(|file| file.display().to_string()).collect();
-    Origin { version: crate::VERSION, command, written, report }
+/// Returns results as JSON has them, with the version and the command line of the program, and the names of other files
+/// with results.
+pub fn with_origin(files: &[&Path], report: &impl Serialize) -> serde_json::Result<Value> {
+    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let written = files.iter().map(|file| file.display().to_string());
+    let mut all = to_value(report)?;
+    all["version"] = crate::VERSION.into();
+    all["command"] = command.collect();
+    all["written"] = written.collect();
+    Ok(all)
 }
 
 /// Where a command that draws a chart writes its results.

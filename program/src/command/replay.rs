@@ -23,10 +23,10 @@ use avsg_linker::ascend::{Failed, stage_one};
 
 use super::engine_options::{DeviceChoice, DeviceOptions, ROW_BYTES, RowOptions, TableOptions};
 use super::lifetimes::recommended;
-use super::output::{self, OutputOptions};
+use super::output::{self, OutputOptions, Page};
 use super::trace_options::TraceOptions;
 use crate::checks::{in_range, require};
-use report::{MemoryUse, Report, Tally};
+use report::{MemoryUse, Tally, report};
 use results::Results;
 use world::World;
 
@@ -80,9 +80,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let trace = options.trace.read()?;
     let page = options.page as usize;
     let params = geometry(options, &trace)?;
-    let slots = params.slots;
-    let limit = format!("it must be at most S = {slots}");
-    require(page <= slots as usize, "--page", page, limit, "choose 16 to 128")?;
+    let limit = format!("it must be at most S = {}", params.slots);
+    require(options.page <= params.slots, "--page", page, limit, "choose 16 to 128")?;
     in_range("--requests", options.requests, 1..=4096, "choose 1 to 64, for example")?;
     let format = options.rows.format(|| Ok(ROW_BYTES))?;
     let config = options.device.config(params, options.requests);
@@ -95,15 +94,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     // with a message about the row's bytes.
     pool.chunk_bytes =
         pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
-    let (slots_bytes, tables_bytes) = Engine::bytes_needed(&config, &pool)?;
-    let host_pool_bytes = HostPool::plan_bytes(&pool)?;
+    let (slots, tables) = Engine::bytes_needed(&config, &pool)?;
+    let host_pool = HostPool::plan_bytes(&pool)?;
     let used = used_rows(&trace, rows);
     let host_rows_used = used.iter().filter(|&&used| used).count();
     // A device registers its pool, which provides memory for all of it.
     let sparse = options.device.device == DeviceChoice::Cpu
         && options.file.is_none()
-        && sparse::is_worthwhile(host_pool_bytes, host_rows_used, rows);
-    let memory = MemoryUse { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used };
+        && sparse::is_worthwhile(host_pool, host_rows_used, rows);
+    let memory = MemoryUse { slots, tables, host_pool, host_rows_used };
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {
@@ -112,7 +111,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         output::show_during(what, || options.device.engine(config, &pool))?
     };
     let (tally, results, engine) = replay(options, &trace, engine, &used)?;
-    let report = Report::new(&trace, &engine, sparse, memory, tally)?;
+    let is_right = tally.wrong_rows == 0;
+    let mut page = Page::default();
+    options.trace.warning(&trace).iter().for_each(|warning| page.text(warning));
+    let name = options.trace.name();
+    let figures = report(&mut page, (&name, &trace), &engine, sparse, &memory, tally)?;
     let file = options.results.as_deref();
     // The report is shown even if the file cannot be written.
     let write = |(results, path): (Results, _)| {
@@ -120,11 +123,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     };
     let written = results.zip(file).map_or(Ok(()), write);
     let named = file.filter(|file| written.is_ok() || is_stdout(file));
-    let page = || report.page(&options.trace.name(), options.trace.warning(&trace));
-    let shown = options.output.write_beside(named.as_slice(), &report, page);
+    let shown = options.output.write_beside(named.as_slice(), &figures, || page);
     written?;
     shown?;
-    Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns the table that the options name. Where they do not, it has the rule of lifetimes that the trace
@@ -176,7 +178,8 @@ fn replay(
     let mut plan = engine.new_plan(b * trace.tokens, b)?;
     let mut results = options.results.as_ref().map(|_| Results::default());
     let mut tags = vec![0; words];
-    let mut tally = Tally::start();
+    let in_one = options.launches == 1;
+    let mut tally = Tally::start(if in_one { &["step"] } else { &["plan", "transfer"] });
     for (step, ids) in trace.ids.chunks_exact(words).enumerate() {
         world.begin_step(trace, step);
         let segments = world.fresh();
@@ -184,14 +187,15 @@ fn replay(
         let fresh = fresh.as_ref();
 
         let start = Instant::now();
-        if options.launches == 1 {
-            engine.step(&world.batch(), &mut plan, 0, fresh)?;
-            tally.record_times(start.elapsed(), None);
+        if in_one {
+            engine.step(&world.step.batch(), &mut plan, 0, fresh)?;
+            tally.record(0, start.elapsed());
         } else {
-            engine.plan(&world.batch(), &mut plan)?;
+            engine.plan(&world.step.batch(), &mut plan)?;
             let planned = Instant::now();
             engine.transfer(&mut plan, 0, fresh)?;
-            tally.record_times(planned - start, Some(planned.elapsed()));
+            tally.record(0, planned - start);
+            tally.record(1, planned.elapsed());
         }
 
         world.verify(&engine, &plan, &mut tally, &mut tags);

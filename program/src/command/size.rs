@@ -25,7 +25,7 @@ use crate::baseline::HitCount;
 use crate::quantity::{gigabytes, percent};
 use deployment::Deployment;
 use report::{Copies, OtherRule, Point, Recommended, Report, Wish, Worst};
-use time::{Matching, TimeOptions};
+use time::TimeOptions;
 
 /// The exit status if no measured S has what was asked for.
 const UNMET: u8 = 3;
@@ -97,14 +97,16 @@ fn measure(options: &Options) -> Result<Report> {
     let [selected, once] = traces.gathers().map(|gather| traces.misses_per_step(&gather));
     let trace = traces.first();
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
-    // What a step copies that misses `misses` rows of each layer and request.
-    let copies = |misses: f64, matching: Option<Matching>| {
+    // What a step copies that misses `misses` rows of each layer and request, with these times of matching.
+    let copies = |misses: f64, us: [f64; 3]| {
         let bytes = deployment.bytes(misses);
-        let times = |us| model.as_ref().map(|model| model.times(misses, bytes, us));
-        let range = matching.and_then(|matching| matching.range_us);
-        let range = range.and_then(|[low, high]| Some([times(low)?, times(high)?]));
-        let times = times(matching.map_or(0.0, |matching| matching.us));
-        Copies { misses_per_step: misses, bytes_per_step: bytes, times, range }
+        let times = model.as_ref().map(|model| us.map(|us| model.times(misses, bytes, us)));
+        Copies {
+            misses_per_step: misses,
+            bytes_per_step: bytes,
+            times: times.map(|[median, ..]| median),
+            range: times.filter(|_| us[1] < us[2]).map(|[_, low, high]| [low, high]),
+        }
     };
 
     let is_rule_open = options.table.is_rule_open();
@@ -140,16 +142,16 @@ fn measure(options: &Options) -> Result<Report> {
             hit_rate: sum(&counts).percent(),
         });
         let hits = sum(&counts);
-        let matching = model.as_ref().map(|model| model.matching(trace, &params, machine));
-        let matching = matching.transpose()?;
-        spreads.extend(matching.and_then(|m| Some(m.range_us?[1] / m.us)));
+        let us = model.as_ref().map(|model| model.matching(trace, &params, machine));
+        let us = us.transpose()?.unwrap_or_default();
+        spreads.push(us[2] / us[0]);
         points.push(Point {
             slots,
             lifetime: params.lifetime.to_string(),
             hit_rate: hits.percent(),
             worst: Worst::of(traces, &counts),
             lru_hit_rate: lru_hits(traces, slots as usize)?.percent(),
-            copies: traces.misses_per_step(&hits).map(|misses| copies(misses, matching)),
+            copies: traces.misses_per_step(&hits).map(|misses| copies(misses, us)),
             device_bytes: deployment.device_bytes(params)?,
             other_rule,
         });
@@ -160,10 +162,11 @@ fn measure(options: &Options) -> Result<Report> {
 
     let best = wish.recommended(&points, deployment.host_bytes);
     let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
-    let [no_buffer, no_repeats] = [selected, once].map(|rows| rows.map(|rows| copies(rows, None)));
+    let [no_buffer, no_repeats] =
+        [selected, once].map(|rows| rows.map(|rows| copies(rows, [0.0; 3])));
     Ok(Report {
         taken: Taken::new(&options.trace, traces),
-        traces: traces.len(),
+        traces: traces.all.len(),
         ceiling: all.percent(),
         deployment,
         model,

@@ -48,11 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     let trace = synth.trace_with(|| bar.inc(1))?;
     drop(bar);
     output::show_during("write", || trace.write(&options.out))?;
-    let parameters = serde_json::json!({
-        "steps": steps, "tokens": 1, "k": k, "context": context,
-        "gamma": gamma, "mu": mu, "seed": seed,
-    });
-    options.output.write_beside(&[&options.out], &parameters, || {
+    options.output.write_beside(&[&options.out], &synth, || {
         let steps = output::count(steps, "step");
         let mut page = Page::default();
         page.text(format!("{steps} of {k} ids below {context}, gamma {gamma}, mu {mu}"));

@@ -57,15 +57,13 @@ impl PartOptions {
     fn read_parts(self, path: &Path) -> Result<Vec<Named>> {
         let file = name_of(path);
         let parts = show_during("read", || Trace::read_parts(path, self.layer, self.request));
-        let named = |(part, trace)| {
-            let axis = |pick, noun, number: Option<usize>| match (pick, number) {
-                (Some(Pick::All), Some(number)) => format!(", {noun} {number}"),
-                _ => String::new(),
+        let named = |(part, trace): (TracePart, Trace)| {
+            let axis = |pick, noun, number: Option<usize>| {
+                let number = number.filter(|_| pick == Some(Pick::All));
+                number.map_or(String::new(), |number| format!(", {noun} {number}"))
             };
-            let TracePart { layer, request } = part;
-            let [layer, request] =
-                [axis(self.layer, "layer", layer), axis(self.request, "request", request)];
-            let name = format!("{file}{layer}{request}");
+            let layer = axis(self.layer, "layer", part.layer);
+            let name = format!("{file}{layer}{}", axis(self.request, "request", part.request));
             warn_of_repeats(&name, &trace);
             Named { name, part, trace }
         };

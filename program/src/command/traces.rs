@@ -14,7 +14,7 @@ use crate::trace::{Repeats, Trace, TracePart};
 
 /// Traces of one N_q and one K, and the hits of a buffer of unlimited size on each of them.
 pub struct Traces {
-    all: Vec<Named>,
+    pub all: Vec<Named>,
     ceilings: Vec<HitCount>,
     /// Steps of all files.
     recorded: usize,
@@ -48,10 +48,6 @@ impl Traces {
         self.all.iter().map(|named| &named.trace)
     }
 
-    pub fn name(&self, at: usize) -> &str {
-        &self.all[at].name
-    }
-
     /// Returns the hits that no buffer can surpass.
     pub fn ceiling(&self) -> HitCount {
         self.ceilings.iter().copied().sum()
@@ -66,10 +62,6 @@ impl Traces {
     /// Returns the first trace, which has the N_q and the K of all.
     pub fn first(&self) -> &Trace {
         &self.all[0].trace
-    }
-
-    pub fn len(&self) -> usize {
-        self.all.len()
     }
 
     /// Returns the layers of a file of which all are taken.

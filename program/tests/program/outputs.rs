@@ -60,39 +60,28 @@ fn a_bad_output_fails_before_the_run_and_an_input_is_never_an_output() {
     let dir = folder("early");
     fs::copy(LLAMA, dir.join("trace.npz")).unwrap();
     symlink(dir.join("trace.npz"), dir.join("alias")).unwrap();
-    let refuses = |line: &str, parts: &[&str]| {
-        let words = line.replace("DIR", &dir.display().to_string());
-        let message = refused(&words, parts);
+    let (an_input, another) = (&["an input"][..], &["another output", "choose another name"][..]);
+    for (line, parts) in [
+        ("replay DIR/trace.npz --json DIR/trace.npz", an_input),
+        ("replay DIR/trace.npz --results DIR/trace.npz", an_input),
+        ("replay DIR/trace.npz --json DIR/alias", an_input),
+        ("replay DIR/alias --results DIR/trace.npz", an_input),
+        ("compare DIR/trace.npz --slots 64 --json DIR/trace.npz", an_input),
+        ("replay DIR/trace.npz --json DIR/both --results DIR/both", another),
+        ("compare /nowhere.npz --json DIR/both --plot DIR/both", another),
+        ("size /nowhere.npz --json DIR/both --plot DIR/both", another),
+        ("size /nowhere.npz --json DIR --plot DIR/.", another),
+        ("emit --json DIR/both --out DIR/both", another),
+        ("opp --json DIR/both --out DIR/both", another),
+        ("replay /nowhere.npz --json /nonexistent/x.json", &[]),
+        ("replay /nowhere.npz --results /nonexistent/x.npz", &[]),
+        ("compare /nowhere.npz --json /nonexistent/x.json", &[]),
+        ("size /nowhere.npz --plot /proc/charts", &[]),
+        ("replay /nowhere.npz --json DIR", &[]),
+    ] {
+        let message = refused(&line.replace("DIR", &dir.display().to_string()), parts);
         // No such trace: a message about the output shows that it was checked first.
         assert!(!message.contains("nowhere") && !message.contains(".avsg-"), "{message}");
-    };
-    for line in [
-        "replay DIR/trace.npz --json DIR/trace.npz",
-        "replay DIR/trace.npz --results DIR/trace.npz",
-        "replay DIR/trace.npz --json DIR/alias",
-        "replay DIR/alias --results DIR/trace.npz",
-        "compare DIR/trace.npz --slots 64 --json DIR/trace.npz",
-    ] {
-        refuses(line, &["an input"]);
-    }
-    for line in [
-        "replay DIR/trace.npz --json DIR/both --results DIR/both",
-        "compare /nowhere.npz --json DIR/both --plot DIR/both",
-        "size /nowhere.npz --json DIR/both --plot DIR/both",
-        "size /nowhere.npz --json DIR --plot DIR/.",
-        "emit --json DIR/both --out DIR/both",
-        "opp --json DIR/both --out DIR/both",
-    ] {
-        refuses(line, &["another output", "choose another name"]);
-    }
-    for line in [
-        "replay /nowhere.npz --json /nonexistent/x.json",
-        "replay /nowhere.npz --results /nonexistent/x.npz",
-        "compare /nowhere.npz --json /nonexistent/x.json",
-        "size /nowhere.npz --plot /proc/charts",
-        "replay /nowhere.npz --json DIR",
-    ] {
-        refuses(line, &[]);
     }
     assert_eq!(fs::read(dir.join("trace.npz")).unwrap(), fs::read(LLAMA).unwrap());
     assert_eq!(names(&dir), ["alias", "trace.npz"]);

@@ -13,13 +13,8 @@ use avsg_cli::trace::Trace;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-/// A workload of one token per step.
-struct Workload {
-    name: String,
-    trace: Trace,
-    /// The most points that the default may lose to constant lifetimes.
-    bound: f64,
-}
+/// A workload of one token per step: its name, and the most points that the default may lose to constant lifetimes.
+type Workload = (String, Trace, f64);
 
 /// The number of steps after which two topics alternate.
 const TOPIC: usize = 60;
@@ -31,13 +26,13 @@ fn families(k: usize, steps: usize, seed: u64) -> Vec<Workload> {
     for gamma in [0.5, 0.7, 0.9] {
         for mu in [0.5, 0.7, 0.9] {
             let trace = paper(k, steps, [gamma, mu], random.word());
-            all.push(Workload { name: format!("paper {gamma} {mu}"), trace, bound: 0.35 });
+            all.push((format!("paper {gamma} {mu}"), trace, 0.35));
         }
     }
     let mut stress = |name: String, ids: &mut dyn FnMut(usize) -> Vec<i32>, bound| {
         let ids = (0..steps).flat_map(&mut *ids).collect();
         let trace = Trace::new(ids, None, [steps, 1, k]).expect("a valid trace");
-        all.push(Workload { name, trace, bound });
+        all.push((name, trace, bound));
     };
     let slide = k / 128 + random.below(k / 8);
     stress(format!("window by {slide}"), &mut |t| ids(t * slide..t * slide + k), 0.5);
@@ -92,18 +87,17 @@ fn percent(trace: &Trace, p: &Params) -> f64 {
 
 /// Checks the bounds of a workload at S from N_q·K to 8·K, prints the most that the default loses, and returns
 /// the sum of what it gains.
-fn check(workload: &Workload, tokens: usize) -> f64 {
-    let steps = workload.trace.steps / tokens;
-    let trace = Trace { steps, tokens, ..workload.trace.clone() };
+fn check((name, trace, bound): &Workload, tokens: usize) -> f64 {
+    let trace = Trace { steps: trace.steps / tokens, tokens, ..trace.clone() };
     let first = trace.truncated(FIRST).expect("a valid trace");
     let (mut smaller, mut gain, mut worst) = (0.0, 0.0, 0.0f64);
     for slots in [1, 2, 4, 8].map(|n| n * trace.k).into_iter().filter(|s| s / trace.k >= tokens) {
         let default = Params::wide(trace.k as u32, tokens as u32, slots as u32);
         let constant = Params { lifetime: Lifetime::Constant(127), ..default };
-        let name = format!("{}, N_q {tokens}, S {slots}", workload.name);
+        let name = format!("{name}, N_q {tokens}, S {slots}");
         for (part, when) in [(&first, "after 64 steps"), (&trace, "at the end")] {
             let gained = percent(part, &default) - percent(part, &constant);
-            assert!(gained >= -workload.bound, "{name} {when}: {gained:+.2} points");
+            assert!(gained >= -bound, "{name} {when}: {gained:+.2} points");
 
             gain += gained;
             worst = worst.min(gained);
@@ -112,7 +106,7 @@ fn check(workload: &Workload, tokens: usize) -> f64 {
         assert!(hits >= smaller - 0.2, "{name}: {hits:.2} %, and a smaller S has {smaller:.2} %");
         smaller = hits;
     }
-    println!("{}, K {}, N_q {tokens}: at worst {worst:+.2} points", workload.name, trace.k);
+    println!("{name}, K {}, N_q {tokens}: at worst {worst:+.2} points", trace.k);
     gain
 }
 

@@ -105,9 +105,14 @@ fn readme_shows_the_first_lines_with_the_bytes_of_both_gathers() {
     let report = json("replay SAMPLE");
     let trace = Trace::read(SAMPLE).expect("the sample");
     let distinct = |step: &[i32]| step.iter().collect::<HashSet<_>>().len();
-    let once: usize = trace.ids.chunks(4 * 256).map(distinct).sum();
+    let once: Vec<usize> = trace.ids.chunks(4 * 256).map(distinct).collect();
     near(&report["bytes_selected"], trace.ids.len() as f64 * 1152.0);
-    near(&report["bytes_without_repeats"], once as f64 * 1152.0);
+    near(&report["bytes_without_repeats"], once.iter().sum::<usize>() as f64 * 1152.0);
+    // After the first step these are the copies of `size`. The page about sizing has its words.
+    let per_step = &json("size SAMPLE --slots 1024")["no_repeats"]["misses_per_step"];
+    near(per_step, once[1..].iter().sum::<usize>() as f64 / 63.0);
+    let parts = ["| no buffer, no repeats |", "row copies 1024.0, one without"];
+    has(&text("compare SAMPLE --slots 1024"), &parts);
     let shown = text("replay SAMPLE");
     let lines: Vec<_> = shown.lines().take(2).collect();
     let parts =

@@ -7,43 +7,74 @@ use serde_json::Value;
 
 use crate::support::{command, errors, folder, has, json, near, number, text};
 
-/// Steps of one token that fit the committed trace behind the warm-up.
-const BENCH: &str = "bench disk SAMPLE --slots 512 --steps 24";
+const BENCH: &str = "bench disk SAMPLE --k 64 --slots 256 --steps 4 --compute-us 50";
 
-/// Checks a report of `bench disk`.
-fn check_bench(report: &Value) {
-    let settings = report["settings"].as_array().expect("settings");
-    for row in settings {
-        assert_eq!(row["wrong_rows"], 0, "{row}");
-        assert!(number(&row["step_us"]) > 0.0 && number(&row["memory_bytes"]) > 0.0, "{row}");
+/// Returns the rows of a race in a report of `bench disk`: the names, and the rows.
+fn race(report: &Value, at: usize) -> (Vec<&str>, &Vec<Value>) {
+    let rows = report["races"][at]["rows"].as_array().expect("rows");
+    for row in rows {
+        assert!(number(&row["step_us"]) > 0.0 && number(&row["bytes_per_step"]) >= 0.0, "{row}");
         assert!(number(&row["step_us"]) <= number(&row["step_p99_us"]), "{row}");
     }
-    let [every, mapped, avsg] = &settings[..] else { panic!("{report}") };
-    assert_eq!((&every["setting"], &mapped["setting"]), (&"every row".into(), &"mapped".into()));
-    let record = number(&report["file"]["record_bytes"]);
-    assert_eq!(record % number(&report["file"]["block"]), 0.0, "{report}");
-    assert_eq!(number(&every["bytes_per_step"]), 256.0 * record);
-    for count in ["bytes_per_step", "reads_per_step"] {
-        assert!(number(&avsg[count]) < number(&every[count]) / 2.0, "{report}");
+    (rows.iter().map(|row| row["what"].as_str().expect("a name")).collect(), rows)
+}
+
+/// Checks the races with arithmetic and without.
+fn check_arithmetic(report: &Value, first: usize, ways: &[&str]) {
+    for at in first..first + 2 {
+        let (names, rows) = race(report, at);
+        assert_eq!(names, ways);
+        for count in ["operations_per_step", "bytes_per_step"] {
+            assert!(rows.iter().all(|row| row[count] == rows[0][count]), "{count}: {rows:?}");
+        }
     }
-    assert_eq!(mapped["memory_bytes"], avsg["memory_bytes"]);
-    let stage_two = &report["stage_two"];
-    assert!(number(&stage_two["reads_per_second"]) > 0.0, "{stage_two}");
-    let rate = &stage_two["fio_reads_per_second"];
-    assert!(rate.is_null() != stage_two["fio_missing"].is_null(), "{stage_two}");
 }
 
 #[test]
 fn bench_disk_compares_the_settings_every_row_is_right_and_the_page_says_that_fio_is_missing() {
-    check_bench(&json(BENCH));
-    let path = folder("bench-disk").join("report.json");
-    let options = "--layers 3 --row-bytes 200 --buffered";
-    let mut command = command(&format!("{BENCH} {options} --json {}", path.display()));
+    let folder = folder("bench-disk");
+    let (path, place) = (folder.join("report.json"), folder.join("files"));
+    fs::create_dir(&place).expect("a folder");
+    let options = "--layers 5 --indexers 2 --row-bytes 200 --buffered";
+    let files = format!("--folder {} --json {}", place.display(), path.display());
+    let mut command = command(&format!("{BENCH} {options} {files}"));
     let output = command.env("PATH", "/nonexistent").output().expect("the program starts");
     assert!(output.status.success(), "{}", errors(&output));
-    let parts = ["every row", "mapped", "AVSG", "fio is not installed", "padding"];
+    let parts =
+        ["A prompt of", "every row", "fio is not installed", "padding", "every row was right"];
     has(&String::from_utf8_lossy(&output.stdout), &parts);
-    check_bench(&serde_json::from_slice(&fs::read(path).expect("a report")).expect("JSON"));
+    assert_eq!(fs::read_dir(&place).expect("the folder").count(), 0);
+    let report: Value = serde_json::from_slice(&fs::read(path).expect("a report")).expect("JSON");
+    let file = &report["file"];
+    let (block, padded) = (number(&file["block"]), number(&file["padded_bytes"]));
+    assert_eq!(number(&file["record_bytes"]) % block, 0.0, "{file}");
+    assert_eq!(number(&file["payload_bytes"]), 1000.0 * number(&report["rows"]));
+    let (names, session) = race(&report, 0);
+    assert_eq!(names, ["prompt", "all rows", "first step"]);
+    assert!((1.0..1.1).contains(&(number(&session[0]["bytes_per_step"]) / padded)), "{session:?}");
+    assert_eq!(number(&session[1]["bytes_per_step"]), padded);
+    assert_eq!(number(&session[2]["bytes_per_step"]), 64.0 * padded / number(&report["rows"]));
+    let (names, settings) = race(&report, 1);
+    assert_eq!(names, ["every row", "mapped", "AVSG"]);
+    let [every, mapped, avsg] = &settings[..] else { panic!("{report}") };
+    assert_eq!(every["bytes_per_step"], session[2]["bytes_per_step"]);
+    for count in ["bytes_per_step", "operations_per_step"] {
+        assert!(number(&avsg[count]) < number(&every[count]) / 2.0, "{report}");
+    }
+    assert_eq!(mapped["memory_bytes"], avsg["memory_bytes"]);
+    check_arithmetic(&report, 2, &["transfer", "hits first", "followers", "two groups"]);
+}
+
+#[test]
+fn bench_disk_has_the_rates_of_fio_and_computes_over_rows_in_memory() {
+    let report = json(&format!("{BENCH} --requests 1"));
+    let missing = report["fio_missing"].is_string();
+    assert_eq!(race(&report, 0).0.len(), if missing { 3 } else { 6 }, "{report}");
+    assert_eq!(report["races"][0]["rows"][0]["time_ratio"].is_null(), missing);
+    check_arithmetic(&report, 2, &["transfer", "hits first", "followers"]);
+    let report = json(&format!("{BENCH} --memory --layers 2 --indexers 2"));
+    assert!(report["file"].is_null());
+    check_arithmetic(&report, 0, &["transfer", "hits first", "two groups"]);
 }
 
 #[test]

@@ -5,10 +5,8 @@ mod chart;
 mod model;
 mod page;
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
-use std::process::Stdio;
 
 use avsg_cli::baseline::{ExactLru, count_hits};
 use avsg_cli::trace::Trace;
@@ -283,40 +281,13 @@ fn device_memory_gives_the_s_that_copies_least_of_those_that_fit() {
 #[test]
 fn standard_input_is_read_and_the_chart_marks_the_recommended_s() {
     let charts = folder("stdin-chart");
-    let mut program = command(&format!("size - --slots 256,512 --plot {}", charts.display()))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let bytes = fs::read(LLAMA).unwrap();
-    program.stdin.take().expect("a pipe").write_all(&bytes).unwrap();
-    let output = program.wait_with_output().unwrap();
+    let mut command = command(&format!("size - --slots 256,512 --plot {}", charts.display()));
+    let (read, mut write) = std::io::pipe().unwrap();
+    let trace = fs::read(LLAMA).unwrap();
+    std::thread::spawn(move || write.write_all(&trace));
+    let output = command.stdin(read).output().unwrap();
     assert!(output.status.success());
     has(&String::from_utf8_lossy(&output.stdout), &["standard input: 48 steps"]);
     let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
     has(&chart, &["exact LRU", ">take S = 512<"]);
-}
-
-#[test]
-fn both_gathers_without_a_buffer_are_named() {
-    let report = json("size SAMPLE --slots 1024");
-    let trace = Trace::read(SAMPLE).unwrap();
-    let distinct = |step: &[i32]| step.iter().collect::<HashSet<_>>().len();
-    let once: usize = trace.ids.chunks(4 * 256).skip(1).map(distinct).sum();
-    near(&report["no_buffer"]["misses_per_step"], 1024.0);
-    near(&report["no_repeats"]["misses_per_step"], once as f64 / 63.0);
-    let shown = text("size SAMPLE --slots 1024 --requests 16 --link-gbs 30 --match-us 38.2");
-    let fewer = "39 times fewer bytes than a gather of every selected row, 17 times fewer than one without repeats";
-    has(
-        &shown,
-        &[
-            fewer,
-            "| no buffer, no repeats |",
-            "3.29 ms of KV offload per token, 3.7 times as fast as",
-        ],
-    );
-    has(
-        &text("compare SAMPLE --slots 1024"),
-        &["| no buffer, no repeats |", "row copies 1024.0, one without"],
-    );
 }

@@ -7,6 +7,10 @@ use std::process::{Command, Output};
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use serde_json::Value;
 
+#[path = "../../../tests/ascend/prerequisites.rs"]
+mod prerequisites;
+pub use prerequisites::{has_cpp_compiler, simulator_library};
+
 /// A trace of four tokens per step with `stable`, which a command line names by this word.
 pub const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
 /// A trace that `bindings/adapters/llama_cpp` recorded from a model with random weights, named by this word, too.
@@ -121,13 +125,4 @@ pub fn npy<T: AutoSerialize + Copy>(name: &str, shape: &[u64], data: &[T]) -> St
 
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
-
-/// Returns whether there is a C++ compiler, which emitted kernels need here, and prints a line if not.
-pub fn has_cpp_compiler() -> bool {
-    let found = avsg_sim::compiler::cpp().is_some();
-    if !found {
-        println!("skipped: no C++ compiler, which the emitted kernels need here");
-    }
-    found
 }

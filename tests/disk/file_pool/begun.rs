@@ -1,4 +1,5 @@
-//! Transfers over a file that are under way: what may be called meanwhile, and what ends them.
+//! Transfers over a file that are under way. What may be called meanwhile, and what ends them, is checked by the random
+//! calls of `bindings/c/tests/fuzz`.
 
 use std::time::Duration;
 
@@ -69,62 +70,6 @@ fn the_disk_reads_while_several_plans_are_under_way_and_each_is_exact_after_its_
             }
             expect(engine.wait(&mut plans[0]), &["no transfer of it is under way"]);
         }
-    });
-}
-
-#[test]
-fn what_is_under_way_blocks_its_states_and_ends_before_its_plan_is_given_up() {
-    everywhere(|setting, layer| {
-        let mut server = Server::new(setting, layer, &[]);
-        server.layers.sort_unstable();
-        let Server { engine, plan, layers, .. } = &mut server;
-        let mut other = engine.new_plan(REQUESTS, REQUESTS).unwrap();
-        for (step, way) in (0..8).zip([0, 1, 2, 3].into_iter().cycle()) {
-            let owned = batch(2 * step, layer);
-            engine.plan(&owned.batch(), plan).unwrap();
-            engine.begin(plan, layers, None).unwrap();
-            let next = batch(2 * step + 1, layer);
-            let under_way = &["is under way", "wait for"];
-            expect(engine.plan(&next.batch(), &mut other), under_way);
-            expect(engine.step(&next.batch(), &mut other, layers[0], None), under_way);
-            expect(engine.begin(plan, layers, None), under_way);
-            expect(engine.fork(0, 1, 1, 2), under_way);
-            match way {
-                0 => engine.wait(plan).unwrap(),
-                // The next batch takes its place in the plan.
-                1 => {}
-                2 => engine.discard(plan).unwrap(),
-                _ => *plan = engine.new_plan(REQUESTS, REQUESTS).unwrap(),
-            }
-            engine.plan(&next.batch(), plan).unwrap();
-            engine.transfer_layers(plan, layers, None).unwrap();
-            for &layer in &*layers {
-                let rows =
-                    exact::check_step(engine, plan, &next, layer, |_, id| (id, layer as u32));
-                assert_eq!(rows, REQUESTS * K);
-            }
-        }
-        // An engine is dropped before the plan.
-        engine.plan(&batch(20, layer).batch(), plan).unwrap();
-        engine.begin(plan, layers, None).unwrap();
-    });
-}
-
-#[test]
-fn a_damaged_row_costs_its_request_when_the_transfer_is_waited_for() {
-    everywhere(|setting, layer| {
-        let mut server = Server::new(setting, layer, &[]);
-        let owned = batch(1, layer);
-        let row = super::id(1, 3, 5) as usize;
-        server.damage(layer, row);
-        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
-        server.engine.begin(&mut server.plan, &server.layers[..1], None).unwrap();
-        let lost = server.engine.wait(&mut server.plan).unwrap_err();
-        assert!(matches!(lost, Error::LostRows { requests: 1, .. }), "{lost}");
-        let failed: Vec<_> = server.plan.failures().collect();
-        assert_eq!([failed[0].request, failed[0].layer, failed[0].row], [3, layer, row]);
-        assert!(failed.len() == 1 && failed[0].is_new);
-        server.check(&server.plan, &owned, layer);
     });
 }
 

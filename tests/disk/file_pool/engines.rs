@@ -4,7 +4,6 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use avsg::ascend::sizes;
 use avsg::device::params::Params;
 use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Fresh, Indexers, MachineChoice};
@@ -91,31 +90,6 @@ fn engines_that_share_a_pool_see_each_others_rows() {
     let mut own = second.new_plan(1, 1).unwrap();
     second.step(&owned.batch(), &mut own, 2, None).unwrap();
     exact::check_step(&second, &own, &owned, 2, rewritten_3);
-}
-
-#[test]
-fn indexers_that_are_not_the_files_and_other_devices_are_refused() {
-    let setting = Setting::new(&[[64, 64]]);
-    let refused = |config: Config, pool: &PoolConfig| {
-        let made = Engine::new(config.clone(), HostPool::new(pool).unwrap());
-        let text = made.err().expect("a refusal").to_string();
-        assert_eq!(Engine::bytes_needed(&config, pool).unwrap_err().to_string(), text);
-        text
-    };
-    for (indexers, expected) in [
-        (Indexers::of_layers(&[0, 1, 2, 2]).unwrap(), "layer 2 has indexer 1 in the pool's file"),
-        (Indexers::of_layers(&[0, 1, 1, 1]).unwrap(), "layer 3 has indexer 2 in the pool's file"),
-        (Indexers::default(), "in the pool's file"),
-    ] {
-        let text = refused(Config { indexers, ..setting.config() }, &setting.in_file());
-        assert!(text.contains(expected), "{text}");
-    }
-    // An engine over memory may have any.
-    let in_memory = PoolConfig { file: None, ..setting.in_file() };
-    Engine::new(setting.config(), HostPool::new(&in_memory).unwrap()).unwrap();
-    let ascend = sizes::engine_bytes(&setting.config(), &setting.in_file());
-    let text = ascend.unwrap_err().to_string();
-    assert!(text.contains("pool file is set") && text.contains("Ascend"), "{text}");
 }
 
 /// An allocator that counts the bytes that it gives, which have the alignment that is asked for and no more.

@@ -1,8 +1,6 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
 //! engine goes on as its error says.
 
-use std::time::Duration;
-
 use avsg::device::state::header;
 use avsg::disk::Direction;
 use avsg::engine::Fresh;
@@ -11,12 +9,9 @@ use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::faulty_disk::Fault;
 use avsg_testkit::fresh::FreshRows;
 
-use super::{FORMATS, K, OF_LAYER, REQUESTS, ROWS, Server, Setting, batch, everywhere, patiently};
+use super::{K, OF_LAYER, REQUESTS, ROWS, Server, batch, everywhere};
 use crate::expect_error as expect;
 use crate::faults::{EIO, ENODATA, ENOSPC};
-
-/// The time limit of a pool whose disk hangs.
-const SOON: Duration = Duration::from_millis(60);
 
 /// The faults of a read, and what their errors name.
 const READ_FAULTS: [(Fault, &[&str]); 2] = [
@@ -73,24 +68,6 @@ fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
             server.finish(&owned);
         }
     });
-}
-
-#[test]
-fn a_disk_that_hangs_is_named_and_waited_for() {
-    for (segments, layer) in FORMATS.into_iter().zip([1, 0]) {
-        let mut server = Server::with_limit(Setting::new(segments), layer, SOON);
-        let owned = batch(1, layer);
-        server.faults.set_all(Fault::Slow, Direction::Read);
-        expect(server.step(&owned), &["timed out"]);
-        // Nothing else is read into memory that the disk may still write.
-        expect(server.transfer(layer), &["earlier transfer", "timed out"]);
-        server.faults.clear();
-        patiently(|| server.transfer(layer));
-        server.finish(&owned);
-        // An engine may be dropped meanwhile.
-        server.faults.set_all(Fault::Slow, Direction::Read);
-        expect(server.step(&batch(2, layer)), &["timed out"]);
-    }
 }
 
 /// A row of an append or a write that failed is not what it was before.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use avsg::disk::{Direction, PoolFile};
 use avsg::engine::Load;
-use avsg::plan::Plan;
+use avsg::plan::{Failure, Plan};
 use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::faulty_disk::Fault;
@@ -109,42 +109,6 @@ fn a_damaged_row_costs_the_requests_that_miss_it() {
 }
 
 #[test]
-fn all_rows_that_a_request_lacks_are_named_by_the_transfer_that_finds_them() {
-    everywhere(|setting, layer| {
-        let lanes = [(3, &[2, 9, 20][..]), (6, &[0])];
-        let ids = |&(request, lanes): &(usize, &[usize])| -> Vec<i32> {
-            lanes.iter().map(|&lane| id(0, request, lane)).collect()
-        };
-        let unwritten: Vec<_> = lanes.iter().flat_map(ids).map(|id| (layer, id as usize)).collect();
-        let mut server = Server::new(setting, layer, &unwritten);
-        let found = |plan: &Plan| -> Vec<_> {
-            plan.failures()
-                .map(|f| (f.request, f.is_new, plan.lost_ids(f.request).collect()))
-                .collect()
-        };
-        let expected = |is_new| lanes.iter().map(|of| (of.0, is_new, ids(of))).collect::<Vec<_>>();
-        let mut other = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
-        let owned = batch(0, layer);
-        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
-        server.engine.plan(&batch(1, layer).batch(), &mut other).unwrap();
-        // A transfer that the device fails finds none.
-        server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);
-        assert!(matches!(server.transfer(layer), Err(Error::Os { .. })));
-        assert!((0..REQUESTS).all(|request| server.plan.lost_ids(request).count() == 0));
-        server.faults.clear();
-        for is_new in [true, false] {
-            assert!(server.transfer(layer).is_err());
-            assert_eq!(found(&server.plan), expected(is_new));
-        }
-        assert!(server.engine.transfer(&mut other, layer, None).is_err());
-        assert_eq!(found(&other), [(3, false, vec![]), (6, false, vec![])]);
-        unwritten.iter().for_each(|&at| write(server.engine.pool(), at));
-        server.step_and_lose(&owned, NONE);
-        assert!((0..REQUESTS).all(|request| server.plan.lost_ids(request).count() == 0));
-    });
-}
-
-#[test]
 fn the_first_layer_of_a_call_is_named() {
     for io_uring in [true, false] {
         let mut setting = Setting::new(FORMATS[0]);
@@ -175,6 +139,9 @@ fn the_other_plans_of_a_lost_request_leave_it_out() {
         let mut transfer = |server: &mut Server, at: usize, layer: usize, lost: Lost<'_>| {
             let called = server.engine.transfer(&mut plans[at], layer, None);
             expect_lost(called, &plans[at], lost);
+            // The transfer of plan 1 finds the row.
+            let found = |f: Failure| f.is_new || plans[at].lost_ids(f.request).count() > 0;
+            assert!(at == 1 || !plans[at].failures().any(found));
         };
         transfer(&mut server, 0, layer, NONE);
         // Its first step was served in this layer before the row was missed.
@@ -217,8 +184,9 @@ fn a_new_generation_is_not_lost_with_the_old_one() {
 #[test]
 fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none() {
     everywhere(|setting, layer| {
-        let row = id(0, 1, 0) as usize;
-        let mut server = Server::new(setting, layer, &[(layer, row)]);
+        let ids = [0, 9, 20].map(|lane| id(0, 1, lane));
+        let (row, rows) = (ids[0] as usize, ids.map(|id| (layer, id as usize)));
+        let mut server = Server::new(setting, layer, &rows);
         let owned = batch(0, layer);
         let layout = server.engine.pool().store().unwrap().layout();
         let other = layout.record_offset(OF_LAYER[layer], id(0, 7, 0) as usize);
@@ -228,11 +196,18 @@ fn a_row_that_was_never_written_costs_a_request_and_a_failure_of_the_device_none
         assert_eq!(server.plan.failures().count(), 0);
         server.faults.clear();
         let before = server.engine.stats().transferred_bytes;
+        let found = |plan: &Plan| -> Vec<_> {
+            plan.failures().map(|f| (f.is_new, plan.lost_ids(f.request).collect())).collect()
+        };
         let called = server.transfer(layer);
         server.expect(called, &owned, layer, (&[1], layer, row));
         let bytes = (server.engine.stats().transferred_bytes - before) as usize;
         assert_eq!(bytes, (REQUESTS - 1) * K * setting.format().bytes());
-        write(server.engine.pool(), (layer, row));
+        // The transfer that finds it names all rows that the request lacks.
+        assert_eq!(found(&server.plan), [(true, ids.to_vec())]);
+        assert!(server.transfer(layer).is_err());
+        assert_eq!(found(&server.plan), [(false, ids.to_vec())]);
+        rows.iter().for_each(|&at| write(server.engine.pool(), at));
         server.step_and_lose(&owned, NONE);
         assert_eq!(server.plan.total_misses(), K);
     });

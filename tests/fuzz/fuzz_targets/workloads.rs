@@ -48,6 +48,6 @@ fuzz_target!(|bytes: &[u8]| {
         input.extend(rng.word().to_le_bytes());
     }
     if let Ok(workload) = workload(&mut Unstructured::new(&input)) {
-        run(&workload, workload.shape.engine(MachineChoice::Auto));
+        run(&workload, &mut workload.shape.engine(MachineChoice::Auto));
     }
 });

@@ -182,11 +182,11 @@ impl Disk for FaultyDisk {
         self.disk.unlock();
     }
 
-    fn queue(&self, depth: u32) -> io::Result<Box<dyn Queue>> {
+    fn queue(&self, _: u32) -> io::Result<Box<dyn Queue>> {
         if self.faults.state().no_queue {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        Ok(Box::new(FaultyQueue { disk: self.clone(), depth, ended: vec![], held: vec![] }))
+        Ok(Box::new(FaultyQueue { disk: self.clone(), ended: vec![], held: vec![] }))
     }
 }
 
@@ -196,16 +196,11 @@ type Held = Box<dyn FnOnce() -> (u32, io::Result<usize>) + Send + Sync>;
 /// A queue that does each operation in the calling thread, and whose operations complete in the reverse order.
 struct FaultyQueue {
     disk: FaultyDisk,
-    depth: u32,
     ended: Vec<(u32, io::Result<usize>)>,
     held: Vec<Held>,
 }
 
 impl Queue for FaultyQueue {
-    fn depth(&self) -> usize {
-        self.depth as usize
-    }
-
     unsafe fn push(&mut self, id: u32, operation: &Operation<'_>) -> io::Result<()> {
         let Operation { direction, offset, pieces } = *operation;
         let fault = self.disk.faults.of(operation);

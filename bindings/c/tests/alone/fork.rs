@@ -8,31 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::alone;
-
-unsafe extern "C" {
-    fn fork() -> i32;
-    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
-    fn alarm(seconds: u32) -> u32;
-    fn _exit(code: i32) -> !;
-}
-
-/// Runs `run` in a forked child and returns whether it returned true there within a minute.
-fn in_child(run: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs `run` only, which takes no lock that another thread may hold.
-    let pid = unsafe { fork() };
-    if pid == 0 {
-        // SAFETY: the call only makes a signal end the child, if it hangs.
-        unsafe { alarm(60) };
-        let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or(false);
-        // SAFETY: the call ends the child.
-        unsafe { _exit(i32::from(!passed)) };
-    }
-    let mut status = -1;
-    // SAFETY: `status` may be written.
-    assert!(pid > 0 && unsafe { waitpid(pid, &mut status, 0) } == pid);
-    status == 0
-}
+use avsg_testkit::{alone, in_child};
 
 #[test]
 fn a_child_is_refused_at_once_and_can_import_the_pool() {
@@ -49,7 +25,7 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
     ok(handles.step(&owned, 0));
     assert_eq!(handles.expect_exact(&owned, 0), 32);
 
-    let passed = in_child(|| {
+    in_child!(|| {
         let mut bytes = [7u8; ROW];
         let (batch, fresh) = (owned.batch(), owned.fresh());
         // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
@@ -99,7 +75,6 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
         let imported = imported.iter().all(|&status| status == AVSG_OK) && bytes == row(1, 5);
         all && explained && works && imported
     });
-    assert!(passed, "the child failed");
 
     let mut bytes = [0u8; ROW];
     // SAFETY: the handle is looked up, and the array has the length beside it.
@@ -129,11 +104,11 @@ fn handles_that_are_in_use_are_refused_in_a_child_too() {
             }
         });
         for _ in 0..20 {
-            assert!(in_child(|| {
+            in_child!(|| {
                 // SAFETY: the handle is looked up; a NULL array of this length is refused.
                 let write = unsafe { avsg_pool_write_row(pool, 0, 0, null(), ROW) };
                 write == AVSG_FORKED && avsg_pool_destroy(pool) == AVSG_FORKED
-            }));
+            });
         }
         stop.store(true, Ordering::Relaxed);
     });

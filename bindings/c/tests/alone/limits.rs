@@ -1,4 +1,4 @@
-//! A lack of memory or of threads is a status, and what was made before is released. Each case runs
+//! A lack of memory is a status, and what was made before is released. Each case runs
 //! in a process of its own, because a few small allocations of the standard library end it.
 
 use std::ffi::c_void;
@@ -172,15 +172,6 @@ fn a_child_runs_its_case() {
             setrlimit(Resource::Fsize, few).unwrap();
             println!("status {} {}", scenario(1, 0).0 as i32, last_error());
         }
-        "threads" => {
-            setrlimit(Resource::Nproc, none).unwrap();
-            // The limit does not bind root.
-            let nobody = rustix::thread::Uid::from_raw(65_534);
-            // A user that is not root cannot change, and is bound.
-            let _ = rustix::thread::set_thread_uid(nobody);
-            println!("status {} {}", scenario(3, 0).0 as i32, last_error());
-            println!("alone {}", scenario(1, 0).0 as i32);
-        }
         other => panic!("{other}"),
     }
 }
@@ -260,13 +251,4 @@ fn a_pool_above_the_limit_of_files_is_refused_and_does_not_end_the_process() {
     let text = text("file 0");
     assert!(text.contains(&format!("status {}", AVSG_INVALID as i32)), "{text}");
     assert!(text.contains("files of 4096 bytes; raise the limit (ulimit -f)"), "{text}");
-}
-
-#[test]
-fn a_refused_thread_is_an_error_of_the_system() {
-    let _turn = alone::turn();
-    let text = text("threads 0");
-    assert!(text.contains(&format!("status {} clone for worker", AVSG_OS as i32)), "{text}");
-    assert!(text.contains("ulimit -u"), "{text}");
-    assert!(text.contains("alone 0"), "one thread needs no other: {text}");
 }

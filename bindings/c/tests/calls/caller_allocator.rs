@@ -127,44 +127,10 @@ fn in_cases(test: impl Fn(&mut Setting<'_>, &Counting) + Sync) {
 }
 
 #[test]
-fn the_allocator_is_asked_for_exactly_what_was_announced() {
+fn each_allocation_may_fail_and_exactly_what_was_announced_is_taken() {
     in_cases(|setting, counting| {
         let Setting { device, own_slots, .. } = *setting;
-        let mut expected = [0; 3];
-        for call in CALLS {
-            ok(setting.call(call, 1));
-            let more = setting.announced(call);
-            expected = [0, 1, 2].map(|kind| expected[kind] + more[kind]);
-            if call != Call::Step {
-                assert_eq!(counting.live(), expected, "{device:?} {own_slots} {call:?}");
-            }
-        }
-        assert!(expected[0] > 0 && (device == c"cpu") == (expected[1] == 0 && expected[2] == 0));
-        // SAFETY: the struct has its `size` set.
-        let info = filled(|to| unsafe { avsg_pool_get_info(setting.handles.pool, to) });
-        assert_eq!(info.bytes, setting.announced(Call::Pool)[0]);
-        assert_eq!(info.pages, avsg_pages::AVSG_PAGES_CALLER as i32);
-        let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], 0);
-        let (pool, at) = (setting.handles.pool, desc.as_mut_ptr());
-        // SAFETY: the array has the length beside it, and `fd` is a local variable.
-        let status = unsafe { avsg_pool_export(pool, at, desc.len(), &mut fd) };
-        expect_error(status, AVSG_INVALID, &["pool is the caller's memory", "share"]);
-        // The memory was not zeroed, and no later step calls the allocator.
-        let calls = counting.state().calls;
-        for step in 2..9 {
-            ok(setting.call(Call::Step, step));
-            setting.handles.expect_exact(&Arrays::new(step), 0);
-            ok(setting.call(Call::Append, step));
-        }
-        assert_eq!(counting.state().calls, calls, "{device:?} {own_slots}");
-    });
-}
-
-#[test]
-fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
-    in_cases(|setting, counting| {
-        let Setting { device, own_slots, .. } = *setting;
-        let mut refused = 0;
+        let (mut refused, mut announced) = (0, [0; 3]);
         for call in CALLS {
             let (mut live, mut n) = (counting.live(), 1);
             loop {
@@ -183,11 +149,30 @@ fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
                 live = now;
             }
             counting.state().until_null = 0;
+            let more = setting.announced(call);
+            announced = [0, 1, 2].map(|kind| announced[kind] + more[kind]);
+            if call != Call::Step {
+                assert_eq!(counting.live(), announced, "{device:?} {own_slots} {call:?}");
+            }
         }
-        for step in 1..4 {
+        assert!(announced[0] > 0 && (device == c"cpu") == (announced[1..] == [0; 2]));
+        // SAFETY: the struct has its `size` set.
+        let info = filled(|to| unsafe { avsg_pool_get_info(setting.handles.pool, to) });
+        let pages = avsg_pages::AVSG_PAGES_CALLER as i32;
+        assert_eq!((info.bytes, info.pages), (setting.announced(Call::Pool)[0], pages));
+        let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], 0);
+        let (pool, at) = (setting.handles.pool, desc.as_mut_ptr());
+        // SAFETY: the array has the length beside it, and `fd` is a local variable.
+        let status = unsafe { avsg_pool_export(pool, at, desc.len(), &mut fd) };
+        expect_error(status, AVSG_INVALID, &["pool is the caller's memory", "share"]);
+        // The memory was not zeroed, and no later step calls the allocator.
+        let calls = counting.state().calls;
+        for step in 2..9 {
             ok(setting.call(Call::Step, step));
             setting.handles.expect_exact(&Arrays::new(step), 0);
+            ok(setting.call(Call::Append, step));
         }
+        assert_eq!(counting.state().calls, calls, "{device:?} {own_slots}");
         // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
         // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
         let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));

@@ -1,5 +1,4 @@
-//! Configurations of engines through C: 0 selects the default of a field, each layer has its indexer, and the
-//! memory is counted.
+//! Configurations of engines through C: 0 selects the default of a field, and the memory is counted.
 
 use std::ffi::c_char;
 use std::ptr::{null, without_provenance};
@@ -27,24 +26,6 @@ fn the_memory_of_a_pool_and_an_engine_is_counted() {
         let status = avsg_get_memory(odd, &pool, 0, 0, 0, &mut memory);
         expect_error(status, AVSG_INVALID, &["multiple of 8"]);
     }
-}
-
-#[test]
-fn each_layer_has_the_indexer_that_the_configuration_names() {
-    let (mut config, indexers) = (engine_config(), [0, 1]);
-    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), 2);
-    let handles = Handles::create(&pool_config(), &config);
-    // SAFETY: the struct has its `size` set.
-    assert_eq!(filled(|to| unsafe { avsg_engine_get_info(handles.engine, to) }).indexers, 2);
-    let mut owned = Arrays::new(1);
-    for layer in 0..2 {
-        owned.indexer = layer;
-        ok(handles.step(&owned, layer));
-        handles.expect_exact(&owned, layer);
-        let parts = ["layer is", "plan once per indexer, transfer per layer"];
-        expect_error(handles.step(&owned, 1 - layer), AVSG_INVALID, &parts);
-    }
-    handles.destroy();
 }
 
 #[test]

@@ -65,6 +65,9 @@ const MISTAKES: &[(Change, avsg_status, &[&str])] = &[
     (|_, f| f.bytes[1] = usize::MAX, AVSG_INVALID, &["fresh "]),
 ];
 
+/// The layers and the fresh rows of an append, and its answer.
+type WrongAppend<'a> = (&'a [usize], &'a [avsg_fresh], avsg_status, &'a [&'a str]);
+
 /// Makes each mistake, in a stream unless it is NULL. The engine has done nothing then.
 fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, whole: avsg_fresh) {
     let Handles { engine, plan, .. } = *handles;
@@ -89,18 +92,19 @@ fn refuse_mistakes(handles: &Handles, stream: *mut c_void, batch: &avsg_batch, w
         // SAFETY: the arrays are valid.
         unsafe { avsg_engine_append(engine, batch, numbers, count, pointer(fresh), stream) }
     };
-    expect_error(append(batch, &[0], &[]), AVSG_NULL, &["fresh is NULL", "append"]);
     let one = avsg_fresh { segments: 1, ..whole };
-    let part = "fresh[1] has 1 segments, but fresh[0] has 2";
-    expect_error(append(batch, &[0, 1], &[whole, one]), AVSG_INVALID, &[part]);
-    let part = "layer is 0, but it comes after layer 1";
-    expect_error(append(batch, &[1, 0], &[whole, whole]), AVSG_INVALID, &[part]);
     let longer = avsg_fresh { size: whole.size + 8, ..whole };
-    let list = [whole, longer, avsg_fresh { size: 0, ..sized() }];
-    let parts = ["fresh[1].size is 88", "fresh[0].size is 80"];
-    expect_error(append(batch, &[0, 1], &list), AVSG_SIZE, &parts);
-    let parts = ["count is 129", "128 layers"];
-    expect_error(append(batch, &[0; 129], &[whole; 129]), AVSG_INVALID, &parts);
+    let longer = [whole, longer, avsg_fresh { size: 0, ..sized() }];
+    let cases: [WrongAppend<'_>; 5] = [
+        (&[0], &[], AVSG_NULL, &["fresh is NULL", "append"]),
+        (&[0, 1], &[whole, one], AVSG_INVALID, &["fresh[1] has 1 segments, but fresh[0] has 2"]),
+        (&[1, 0], &[whole; 2], AVSG_INVALID, &["layer is 0, but it comes after layer 1"]),
+        (&[0, 1], &longer, AVSG_SIZE, &["fresh[1].size is 88", "fresh[0].size is 80"]),
+        (&[0; 129], &[whole; 129], AVSG_INVALID, &["count is 129", "128 layers"]),
+    ];
+    for (layers, fresh, status, parts) in cases {
+        expect_error(append(batch, layers, fresh), status, parts);
+    }
     // An empty list is checked as any other.
     ok(append(batch, &[], &[whole]));
     ok(append(batch, &[], &[]));
@@ -138,27 +142,6 @@ fn mistakes_in_a_step_are_refused_on_each_device_and_in_a_stream_and_the_next_st
 /// Returns the address of a list, NULL if it is empty.
 fn pointer<T>(list: &[T]) -> *const T {
     if list.is_empty() { null() } else { list.as_ptr() }
-}
-
-#[test]
-fn an_empty_list_of_layers_may_be_null() {
-    each_device(|device| {
-        let (handles, mut owned) = (Handles::on(device), Arrays::new(0));
-        let Handles { engine, plan, .. } = handles;
-        // The first row behind the `stable_len` of the second request.
-        owned.ids[2 * K] = 100;
-        let transfer = |layers: &[usize]| {
-            let (at, count) = (pointer(layers), layers.len());
-            // SAFETY: the list has the length beside it.
-            unsafe { avsg_engine_transfer(engine, plan, at, count, null(), null_mut()) }
-        };
-        expect_error(transfer(&[]), AVSG_INVALID, &["plan is empty"]);
-        // SAFETY: `owned` owns the arrays.
-        ok(unsafe { avsg_engine_plan(engine, &owned.batch(), plan, null_mut()) });
-        ok(transfer(&[]));
-        expect_error(transfer(&[0]), AVSG_INVALID, &["fresh rows is none"]);
-        handles.destroy();
-    });
 }
 
 #[test]

@@ -39,21 +39,6 @@ fn versions_devices_and_status_names_are_fixed() {
 }
 
 #[test]
-fn an_engine_outlives_the_handle_of_its_pool_and_a_plan_its_engine() {
-    each_device(|device| {
-        let handles = Handles::on(device);
-        ok(avsg_pool_destroy(handles.pool));
-        expect_step_works(&handles, 2);
-        ok(avsg_engine_destroy(handles.engine));
-        // SAFETY: the struct has its `size` set.
-        let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
-        assert_eq!((counters.requests, counters.tokens, counters.selected), (2, 4, 32));
-        assert_eq!(counters.hits + counters.misses, 32);
-        ok(avsg_plan_destroy(handles.plan));
-    });
-}
-
-#[test]
 fn tables_of_pages_are_written_or_left_as_they_are() {
     each_device(|device| {
         let handles = Handles::on(device);

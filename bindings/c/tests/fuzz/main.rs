@@ -102,6 +102,7 @@ fn random_calls_from_one_thread_return_statuses_and_exact_rows() {
 
 #[test]
 fn random_calls_from_three_threads_return_statuses() {
-    let (_, seen, _) = run(3, calls());
+    // Three threads take twice the time, and no single draw has to come up.
+    let (_, seen, _) = run(3, calls() / 2);
     assert!(seen[AVSG_OK as usize] > 0);
 }

@@ -152,18 +152,24 @@ impl EngineModel {
         if self.paged { (ROWS / 16 - 1 - id / 16) * 16 + id % 16 } else { id }
     }
 
-    /// Returns the place of a slot that a plan returned, if it is one of the state.
-    fn place(&self, state: usize, slot: usize) -> Option<usize> {
-        let (n, of_state) = (self.slots.block_slots, self.slots.table.len() / 2);
+    /// Returns the blocks of a state's slots.
+    fn blocks_of(&self, state: usize) -> impl Iterator<Item = usize> {
+        let of_state = self.slots.table.len() / 2;
         let blocks = self.slots.table[state * of_state..][..of_state].iter();
-        let mut blocks = blocks.map(|block| block.load(Ordering::Relaxed) as usize);
-        match self.global {
-            None => Some(blocks.nth(slot / n)? * n + slot % n),
-            Some(base) => {
-                let place = slot.checked_sub(base as usize)?;
-                blocks.any(|block| block == place / n).then_some(place)
-            }
-        }
+        blocks.map(|block| block.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Returns the place of a slot of a state.
+    pub fn place_in_state(&self, state: usize, slot: usize) -> Option<usize> {
+        let n = self.slots.block_slots;
+        Some(self.blocks_of(state).nth(slot / n)? * n + slot % n)
+    }
+
+    /// Returns the place of a slot that a plan returned, if it is one of the state.
+    pub fn place(&self, state: usize, slot: usize) -> Option<usize> {
+        let Some(base) = self.global else { return self.place_in_state(state, slot) };
+        let place = slot.checked_sub(base as usize)?;
+        self.blocks_of(state).any(|block| block == place / self.slots.block_slots).then_some(place)
     }
 
     /// Copies the row in a slot that a plan returned; false if the slot is not one of the state. No

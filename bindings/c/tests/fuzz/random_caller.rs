@@ -33,8 +33,8 @@ pub struct RandomCaller<'a> {
     pub checked: usize,
     /// Plans that needed a row of a file that was never written, by what was done then.
     pub recovered: [usize; 3],
-    /// Plans that were given up otherwise than by a discard: destroyed, overwritten, or both after a newer plan.
-    pub given_up: [usize; 3],
+    /// Plans that were given up: discarded, destroyed, or overwritten; and transfers that were waited for.
+    pub given_up: [usize; 4],
     /// Calls by status.
     pub seen: [usize; 13],
     /// The file of this thread with sessions.
@@ -53,7 +53,7 @@ impl<'a> RandomCaller<'a> {
             mistakes: 0,
             checked: 0,
             recovered: [0; 3],
-            given_up: [0; 3],
+            given_up: [0; 4],
             seen,
             sessions: None,
         }
@@ -281,10 +281,9 @@ impl<'a> RandomCaller<'a> {
                 560..590 => self.load(),
                 590..620 => self.fork(),
                 620..640 => self.rewrite(),
-                640..700 => self.give_up(),
-                700..720 => self.begin(),
+                640..720 => self.give_up(),
                 720..800 => self.session(),
-                800..815 => self.range(),
+                800..830 => self.range(),
                 _ => self.query(),
             }
         }

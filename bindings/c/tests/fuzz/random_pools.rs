@@ -75,7 +75,7 @@ impl RandomCaller<'_> {
         let memory = own.map(|(_, memory)| memory);
         let mut model =
             PoolModel::new(created.addr(), file.as_ref().map(RandomFile::indexers), memory);
-        let gaps = file.is_some() && self.rarely(2);
+        let gaps = file.is_some() && !self.rarely(3);
         for (layer, i) in (0..2 * ROWS).map(|n| (n / ROWS, n % ROWS)) {
             if !(gaps && self.rarely(4)) {
                 model.restore(layer, i);

@@ -52,7 +52,6 @@ impl RandomCaller<'_> {
             (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
         let plan = self.handle::<avsg_plan>(Kind::Plan);
         let (layer, segment, index) = (self.index(2), self.index(2), self.index(ROWS));
-        let mut bytes = [0u8; 64];
         macro_rules! info {
             ($call:ident, $($arg:expr),*) => {{
                 let mut value = sized();
@@ -64,64 +63,26 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(24) {
+            match self.below(19) {
                 0 => info!(avsg_pool_get_info, pool),
                 1 => info!(avsg_engine_get_info, engine),
-                2 | 4 | 6 => {
+                2..5 => {
                     let memory = [HOST, DEVICE, self.mostly(2) as i32][self.below(3)];
                     info!(avsg_plan_get_arrays, plan, memory)
                 }
-                3 => info!(avsg_plan_get_counters, plan),
-                5 => info!(avsg_engine_get_buffer, engine, layer, segment),
-                16 => info!(avsg_engine_get_stats, engine),
-                23 => {
+                5 => info!(avsg_plan_get_counters, plan),
+                6 => info!(avsg_engine_get_buffer, engine, layer, segment),
+                7 => info!(avsg_engine_get_stats, engine),
+                8 => {
                     let (mut used, states) = ([0; 2], self.mostly(2));
                     let used = self.pointer(&mut used).cast();
                     avsg_engine_get_used_slots(engine, index % 2, used, states)
                 }
-                7 | 8 => {
+                9..11 => {
                     avsg_pool_get_row(pool, layer, segment, index, self.pointer(&mut null_mut()))
                 }
-                9 => {
-                    let len = self.mostly(ROW).min(64);
-                    let status =
-                        avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), len);
-                    let (model, done) = (self.pool_model(pool), status == avsg_status::AVSG_OK);
-                    if let Some(model) = model.as_ref().filter(|_| self.verify && done) {
-                        assert_eq!(bytes[..ROW], model.row(layer, index));
-                        self.checked += 1;
-                    }
-                    if let Some(model) = model.filter(|_| self.exact()) {
-                        assert_eq!(done, model.is_written(layer, index), "{}", last_error());
-                    }
-                    status
-                }
-                10 => {
-                    let model = self.pool_model(pool);
-                    let (l, i) = (layer % 2, index % ROWS);
-                    let bytes = model.as_ref().map_or([0; ROW], |model| model.row(l, i));
-                    let len = self.mostly(ROW).min(ROW);
-                    let status =
-                        avsg_pool_write_row(pool, layer, index, bytes.as_ptr().cast(), len);
-                    if let Some(model) = model.filter(|_| status == avsg_status::AVSG_OK) {
-                        model.note_written(layer, index);
-                    }
-                    status
-                }
-                11 => {
-                    let (mut table, mut lengths) = ([0i32; 16], [0i32; 2]);
-                    let states = [self.index(2) as i32, -1];
-                    let (page, stride) = (self.mostly(16), self.mostly(8));
-                    let stride = if stride > 8 { 3 } else { stride };
-                    let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
-                    avsg_engine_get_page_table(engine, states.as_ptr(), 2, page, t, stride, l)
-                }
-                12 => {
-                    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
-                    avsg_pool_get_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut 0)
-                }
-                13 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
-                14 | 15 => {
+                11 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
+                12..14 => {
                     let ((mut config, _parts), mut of_pool) = (self.engine_config(), pool_config());
                     (of_pool.layers, of_pool.rows) = (self.mostly(2), self.mostly(ROWS));
                     self.corrupt_size(&mut of_pool);
@@ -130,27 +91,22 @@ impl RandomCaller<'_> {
                     let [rows, requests, stride] = [[0; 3], largest][self.below(2)];
                     info!(avsg_get_memory, config, of_pool, rows, requests, stride)
                 }
-                17 => {
+                14 => {
                     let (mut ids, request) = ([0; 4], self.index(2));
                     let to = self.pointer(&mut ids).cast();
                     avsg_plan_get_lost_ids(plan, request, to, self.below(5), &mut 0)
                 }
-                21 => self.set_log(),
-                18 => {
+                15 => self.set_log(),
+                16 => {
                     let (mut bits, state) = ([0u64; 2], self.index(2));
                     let (first, end) = (self.mostly(0), self.mostly(ROWS));
                     let (at, words) = (self.pointer(&mut bits), self.mostly(2));
                     let words = if words > 2 { usize::MAX } else { words };
                     avsg_engine_get_held(engine, layer, state, 1, first, end, at.cast(), words)
                 }
-                19 => avsg_pool_flush(pool),
+                17 => avsg_pool_flush(pool),
                 // A folder, or a file that does not exist.
-                20 => avsg_pool_open(&self.file().file, self.pointer(&mut null_mut())),
-                _ => {
-                    // A descriptor that was never exported.
-                    let desc = [(); AVSG_POOL_DESC_BYTES].map(|()| self.word() as u8);
-                    avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut null_mut())
-                }
+                _ => avsg_pool_open(&self.file().file, self.pointer(&mut null_mut())),
             }
         };
         self.record(status);

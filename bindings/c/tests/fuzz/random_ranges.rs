@@ -1,4 +1,4 @@
-//! Random ranges of rows of the shared pools.
+//! Random rows and ranges of rows of the shared pools.
 
 use avsg_capi::*;
 use avsg_capi_testkit::*;
@@ -7,16 +7,19 @@ use super::random_caller::RandomCaller;
 use super::shared_handles::Kind;
 
 impl RandomCaller<'_> {
-    /// Writes or reads a range of a shared pool, whose rows keep the bytes that they are to have.
+    /// Writes or reads a row or a range of a shared pool, whose rows keep the bytes that they are to have.
     pub(super) fn range(&mut self) {
         let pool = self.handle::<avsg_pool>(Kind::Pool);
         let model = self.pool_model(pool);
-        let layers: Vec<usize> = (0..self.below(4)).map(|_| self.index(2)).collect();
+        let single = self.rarely(2);
+        let count = if single { 1 } else { self.below(4) };
+        let layers: Vec<usize> = (0..count).map(|_| self.index(2)).collect();
         let (first, each) = (self.index(ROWS), layers.len() * ROW);
-        let rows = self.below(20).min(ROWS.saturating_sub(first));
+        let room = ROWS.saturating_sub(first);
+        let rows = if single { 1 } else { self.below(20).min(room) };
         let bytes = self.mostly(rows * each);
         let mut data = vec![0; rows * each];
-        let rows = bytes.checked_div(each).unwrap_or(0).min(rows);
+        let rows = bytes.checked_div(each).unwrap_or(0).min(rows).min(room);
         let all = (0..layers.len() * rows).map(|n| (layers[n / rows] % 2, first + n % rows));
         let write = self.rarely(2);
         if let Some(model) = model.as_ref().filter(|_| write) {
@@ -24,13 +27,14 @@ impl RandomCaller<'_> {
                 *to = model.row(layer, row);
             }
         }
-        let (list, count, at) = (layers.as_ptr(), layers.len(), data.as_mut_ptr().cast());
+        let (list, at) = (layers.as_ptr(), data.as_mut_ptr().cast());
         // SAFETY: the arrays have the lengths beside them, or one that the library refuses before it reads.
         let status = unsafe {
-            if write {
-                avsg_pool_write_rows(pool, list, count, first, at, bytes)
-            } else {
-                avsg_pool_read_rows(pool, list, count, first, at, bytes)
+            match (single, write) {
+                (true, true) => avsg_pool_write_row(pool, layers[0], first, at, bytes),
+                (true, false) => avsg_pool_read_row(pool, layers[0], first, at, bytes),
+                (_, true) => avsg_pool_write_rows(pool, list, count, first, at, bytes),
+                (_, false) => avsg_pool_read_rows(pool, list, count, first, at, bytes),
             }
         };
         let done = self.record(status);

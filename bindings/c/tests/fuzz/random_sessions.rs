@@ -1,11 +1,9 @@
 //! The sessions of a kept file. Each thread has a file of its own and a model of it, which says what every call must
 //! answer, with valid and with invalid arguments.
 
-use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::ptr::{null, null_mut, without_provenance_mut};
-use std::sync::atomic::Ordering;
+use std::ptr::{null_mut, without_provenance_mut};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -16,7 +14,6 @@ use super::random_caller::RandomCaller;
 use super::session_files::{
     BLOCK, BLOCKS, Content, DATA, SESSIONS, Session, SessionFile, TOKEN, TOKENS,
 };
-use super::shared_handles::Kind;
 
 impl RandomCaller<'_> {
     /// Counts a call that must have an answer; `None` is success or a missing row.
@@ -29,40 +26,17 @@ impl RandomCaller<'_> {
         self.record(status)
     }
 
-    /// Creates a file, after attempts with a mistake that leave none.
+    /// Creates a file.
     fn create_sessions(&mut self) -> SessionFile {
         let name = self.shared.folder.path().join(format!("{:x}", self.word()));
         let path = CString::new(name.into_os_string().into_vec()).unwrap();
-        let mistake = self.below(5);
-        for mistake in [mistake, 4] {
-            let mut file = self.file_of(&path);
-            match mistake {
-                0 => file.keep = 0,
-                1 => file.session_rows = [0, ROWS + 1][self.below(2)],
-                2 => file.session_bytes = usize::MAX - self.below(99),
-                3 => file.sessions = usize::MAX >> self.below(6),
-                _ => {}
-            }
-            let config = avsg_pool_config { file: &file, ..pool_config() };
-            let mut pool = null_mut();
-            // SAFETY: the structs have their `size` set, and `path` outlives the call.
-            let status = unsafe { avsg_pool_create(&config, &mut pool) };
-            assert_eq!(self.record(status), mistake == 4, "mistake {mistake}: {}", last_error());
-            if mistake == 4 {
-                let (content, pool) = ([[Content::Missing; ROWS]; 3], pool.addr());
-                let (dirty, sessions) = (BTreeSet::new(), Default::default());
-                return SessionFile {
-                    path,
-                    pool,
-                    content,
-                    dirty,
-                    reopened: false,
-                    sessions,
-                    version: 0,
-                };
-            }
-        }
-        unreachable!("the second attempt has no mistake")
+        let (file, mut pool) = (self.file_of(&path), null_mut());
+        let config = avsg_pool_config { file: &file, ..pool_config() };
+        // SAFETY: the structs have their `size` set, and `path` outlives the call.
+        self.expect(unsafe { avsg_pool_create(&config, &mut pool) });
+        let (pool, content) = (pool.addr(), [[Content::Missing; ROWS]; 3]);
+        let (dirty, reopened, sessions, version) = Default::default();
+        SessionFile { path, pool, content, dirty, reopened, sessions, version }
     }
 
     fn file_of(&mut self, path: &CString) -> avsg_pool_file {
@@ -94,7 +68,7 @@ impl RandomCaller<'_> {
         }
         let file = self.sessions.take();
         let mut file = file.unwrap_or_else(|| self.create_sessions());
-        match self.below(40) {
+        match self.below(38) {
             0..12 => {
                 let what: Vec<usize> = (0..self.below(4)).map(|_| self.index(2)).collect();
                 let what = if self.rarely(3) { vec![TOKENS] } else { what };
@@ -110,11 +84,10 @@ impl RandomCaller<'_> {
                 self.check_session(&file, session);
             }
             34..37 => self.open_sessions(&mut file),
-            37 => {
+            _ => {
                 self.expect(avsg_pool_flush(without_provenance_mut(file.pool)));
                 file.dirty.clear();
             }
-            _ => self.refused(&file),
         }
         self.sessions = Some(file);
     }
@@ -158,16 +131,13 @@ impl RandomCaller<'_> {
             Some(AVSG_OK)
         };
         let (pool, at) = (without_provenance_mut(file.pool), data.as_mut_ptr().cast());
-        let single = !tokens && (count, bytes) == (1, ROW) && self.rarely(2);
         // SAFETY: the lists have the lengths beside them, or a length that the library refuses before it reads.
         let status = unsafe {
-            match (tokens, single, write) {
-                (true, _, true) => avsg_pool_write_tokens(pool, first, at, bytes),
-                (true, _, false) => avsg_pool_read_tokens(pool, first, at, bytes),
-                (_, true, true) => avsg_pool_write_row(pool, what[0], first, at, bytes),
-                (_, true, false) => avsg_pool_read_row(pool, what[0], first, at, bytes),
-                (.., true) => avsg_pool_write_rows(pool, what.as_ptr(), count, first, at, bytes),
-                (.., false) => avsg_pool_read_rows(pool, what.as_ptr(), count, first, at, bytes),
+            match (tokens, write) {
+                (true, true) => avsg_pool_write_tokens(pool, first, at, bytes),
+                (true, false) => avsg_pool_read_tokens(pool, first, at, bytes),
+                (_, true) => avsg_pool_write_rows(pool, what.as_ptr(), count, first, at, bytes),
+                (_, false) => avsg_pool_read_rows(pool, what.as_ptr(), count, first, at, bytes),
             }
         };
         if !self.answer(status, expected) {
@@ -288,8 +258,8 @@ impl RandomCaller<'_> {
         again.sessions = self.index(9);
         again.session_rows = self.index(9);
         let mut pool = null_mut();
-        // The attempt waits a second for the other writer.
-        if self.rarely(40) {
+        // The attempt waits a second for the other writer, and is a small part of a long run.
+        if self.rarely(2000) {
             // SAFETY: the struct has its `size` set, and `file` owns its path.
             let status = unsafe { avsg_pool_open(&again, &mut pool) };
             assert!(!self.record(status), "the file has two writers");
@@ -301,6 +271,10 @@ impl RandomCaller<'_> {
         self.expect(avsg_pool_destroy(without_provenance_mut(file.pool)));
         // SAFETY: as above.
         self.expect(unsafe { avsg_pool_open(&again, &mut pool) });
+        // SAFETY: the struct has its `size` set.
+        let info = self.filled(|to| unsafe { avsg_pool_get_info(pool, to) });
+        let sizes = [info.sessions, info.session_rows, info.session_bytes, info.token_bytes];
+        assert_eq!(sizes, [SESSIONS, BLOCK, DATA, TOKEN], "those that the file was made with");
         (file.pool, file.reopened) = (pool.addr(), true);
         while let Some((layer, row)) = file.dirty.pop_first() {
             file.content[layer][row] = Content::Unknown;
@@ -314,36 +288,5 @@ impl RandomCaller<'_> {
                 self.transfer(file, false, &[TOKENS], first, rows * TOKEN);
             }
         }
-    }
-
-    /// Makes a call with a wrong handle, a NULL or a wrong size, which changes nothing.
-    fn refused(&mut self, file: &SessionFile) {
-        let plan = self.shared_handle(Kind::Plan).load(Ordering::Relaxed);
-        let wrong = [0, plan, self.word() as usize | 1][self.below(3)];
-        let wrong_handle = self.rarely(2);
-        let pool = without_provenance_mut(if wrong_handle { wrong } else { file.pool });
-        let (mut data, session) = ([0u8; 2 * ROW], self.below(SESSIONS));
-        let at: *mut u8 = if wrong_handle { data.as_mut_ptr() } else { null_mut() };
-        let mut c: avsg_session = sized();
-        c.size = if wrong_handle { c.size } else { [0, 1, usize::MAX][self.below(3)] };
-        // SAFETY: the arrays have the lengths beside them or are NULL, and the handles are looked up.
-        let status = unsafe {
-            match self.below(8) {
-                0 => avsg_pool_write_tokens(pool, 0, at.cast(), TOKEN),
-                1 => avsg_pool_read_tokens(pool, 0, at.cast(), TOKEN),
-                2 => avsg_pool_write_rows(pool, [0, 1].as_ptr(), 2, 0, at.cast(), 2 * ROW),
-                3 => avsg_pool_read_rows(pool, [0, 1].as_ptr(), 2, 0, at.cast(), 2 * ROW),
-                4 => avsg_pool_write_rows(pool, null(), 2, 0, data.as_ptr().cast(), 2 * ROW),
-                5 => avsg_pool_commit_session(pool, session, null()),
-                6 => avsg_pool_commit_session(pool, session, &c),
-                _ => avsg_pool_get_session(pool, session, &mut c),
-            }
-        };
-        assert!(
-            matches!(status, AVSG_NULL | AVSG_HANDLE | AVSG_SIZE),
-            "{status:?}: {}",
-            last_error()
-        );
-        self.record(status);
     }
 }

@@ -1,8 +1,9 @@
 //! Random steps. A single thread demands that each one without a mistake is exact, and that exactly the requests
 //! fail that need a row of a file that was never written. Then it goes on in one of three ways.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
 
@@ -185,7 +186,7 @@ impl RandomCaller<'_> {
         // What is overwritten may be held before, and is not hit.
         let checked = model.is_some() && self.exact() && !overwrites;
         let requests = if checked { owned.state.len() } else { 0 };
-        let held: Vec<_> = (0..requests).map(|n| self.held(engine, &owned, n)).collect();
+        let held: Vec<_> = (0..requests).map(|n| self.held_by(engine, &owned, n)).collect();
         let alone = model.is_some_and(|model| model.indexers == 1);
         let listed = alone && self.rarely(4);
         let fused = !listed && !self.rarely(4);
@@ -250,31 +251,49 @@ impl RandomCaller<'_> {
         (layers, if count == 1 { 0 } else { count })
     }
 
-    /// Returns a bit for each id below [`ROWS`] that the state of a request holds.
-    fn held(&mut self, engine: *mut avsg_engine, owned: &OwnedBatch, request: usize) -> [u64; 2] {
-        let (state, generation) = (owned.state[request].max(0) as usize, owned.generation[request]);
-        let (mut bits, indexer) = ([u64::MAX; ROWS / 64], owned.indexer);
+    /// Returns the ids below [`ROWS`] that the state of a request holds.
+    fn held_by(
+        &mut self,
+        engine: *mut avsg_engine,
+        owned: &OwnedBatch,
+        at: usize,
+    ) -> BTreeSet<i32> {
+        let (state, generation) = (owned.state[at].max(0), owned.generation[at]);
+        self.held(engine, owned.indexer, (state, generation), 0..ROWS)
+    }
+
+    /// Returns the ids of a range that a state holds for an indexer.
+    pub(super) fn held(
+        &mut self,
+        engine: *mut avsg_engine,
+        indexer: usize,
+        (state, generation): (i32, i32),
+        Range { start, end }: Range<usize>,
+    ) -> BTreeSet<i32> {
+        let (state, mut bits) = (state as usize, [u64::MAX; ROWS / 64]);
         let (at, words) = (bits.as_mut_ptr(), bits.len());
         // SAFETY: the array has that many words.
         self.expect(unsafe {
-            avsg_engine_get_held(engine, indexer, state, generation, 0, ROWS, at, words)
+            avsg_engine_get_held(engine, indexer, state, generation, start, end, at, words)
         });
-        bits
+        let is_held = |n: &usize| bits[n / 64] >> (n % 64) & 1 == 1;
+        (0..end - start).filter(is_held).map(|n| (start + n) as i32).collect()
     }
 
-    /// Checks the misses of each row, and that the first token of each request hit what its state held
+    /// Checks the misses of each row and their slots, and that the first token of each request hit what its state held
     /// and nothing else.
-    fn check_plan(&mut self, step: &Step<'_>, held: &[[u64; 2]]) {
-        let (plan, owned) = (step.plan, step.owned);
+    fn check_plan(&mut self, step: &Step<'_>, held: &[BTreeSet<i32>]) {
+        let Step { model, plan, owned, .. } = *step;
         // SAFETY: the struct has its `size` set.
         let arrays = self.filled(|to| unsafe { avsg_plan_get_arrays(plan, HOST, to) });
-        for (request, (bits, ends)) in held.iter().zip(owned.cu_q.windows(2)).enumerate() {
+        for (request, (held, ends)) in held.iter().zip(owned.cu_q.windows(2)).enumerate() {
             let (first, rows) = (ends[0] as usize, (ends[1] - ends[0]) as usize);
             let (missed, stable) = (missed(plan, request, true), owned.stable[request]);
             // SAFETY: the plan's arrays hold the batch's requests and rows.
-            let [positions, row_misses, slots] = unsafe {
+            let [positions, of_misses, row_misses, slots] = unsafe {
                 [
                     read_words(None, arrays.miss_position.add(first * K), missed.len()),
+                    read_words(None, arrays.miss_slot.add(first * K), missed.len()),
                     read_words(None, arrays.row_misses.add(first), rows),
                     read_words(None, arrays.slot.add(first * K), rows * K),
                 ]
@@ -282,14 +301,18 @@ impl RandomCaller<'_> {
             let mut listed = vec![0; rows];
             positions.iter().for_each(|&at| listed[at as usize / K] += 1);
             assert_eq!(row_misses, listed);
+            for (&at, &slot) in positions.iter().zip(&of_misses) {
+                let state = owned.state[request] as usize;
+                let returned = model.place(state, slots[at as usize] as usize);
+                assert_eq!(model.place_in_state(state, slot as usize), returned, "slot {slot}");
+            }
             if owned.state[request] < 0 || rows == 0 {
                 continue;
             }
             let missed = &missed[..row_misses[0] as usize];
             for (&id, &slot) in owned.row(first).iter().zip(&slots).filter(|(_, slot)| **slot >= 0)
             {
-                let held =
-                    bits[id as usize / 64] >> (id % 64) & 1 == 1 && (stable < 0 || id < stable);
+                let held = held.contains(&id) && (stable < 0 || id < stable);
                 assert_eq!(held, !missed.contains(&id), "request {request}, id {id}, slot {slot}");
                 self.checked += 1;
             }
@@ -368,8 +391,8 @@ impl RandomCaller<'_> {
             return;
         }
         for (&request, lost) in &failed {
-            let bits = self.held(engine, owned, request);
-            assert_eq!(bits, [0; ROWS / 64], "request {request} without {lost:?}");
+            let held = self.held_by(engine, owned, request);
+            assert!(held.is_empty(), "request {request} without {lost:?} has {held:?}");
         }
         let known = self.shared.known().pools.contains_key(&model.pool.handle);
         let way = if known { self.below(3) } else { 1 + self.below(2) };

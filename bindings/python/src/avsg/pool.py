@@ -30,7 +30,7 @@ class PoolFile(NamedTuple):
     buffered: bool = False
     #: The indexer of each layer, as of the engine; None: one for all.
     layer_indexer: Sequence[int] | None = None
-    #: Bytes of the queue of writes, at most 256 MiB; 0: 8 MiB.
+    #: Bytes of the queue of writes, at most 256 MiB; 0: those of 1024 records with their padding, at least 8 MiB.
     queue_bytes: int = 0
     #: Milliseconds without a read or write that ends, after which a call fails; 0: 30000.
     timeout_ms: int = 0

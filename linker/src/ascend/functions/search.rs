@@ -1,7 +1,7 @@
 //! Searches that examine all links of several ids at once.
 //!
 //! They are translations of `avsg_device::machine::search`: the tests compare what they find on the
-//! shim with what the replay of these definitions finds.
+//! shim with what these definitions find on a CPU.
 
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use crate::ascend::aiv::Type::{I32, U8};

@@ -2,80 +2,149 @@
 //! at the ends of their ranges, values that are read once more, lists that only might be empty,
 //! columns that keep their words, and names that the text has.
 
+use super::emitted_stage_one::Native;
+use super::one_request::{UNTOUCHED, Way, arrays};
 use avsg_device::machine::Machine;
+use avsg_device::machine::cpu::{Column, Cpu, Life, List};
+use avsg_device::machine::declare::Columns;
+use avsg_device::machine::emu::Emu;
+use avsg_device::one_request::{StageOne, split_work};
 use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::request::Request;
 use avsg_device::schedule::Work;
 use avsg_device::sequential::Sequential;
 use avsg_device::state::State;
-use avsg_linker::record::{List, Recorder, Scalar, Words, record_with};
-use avsg_linker::tape::{Range, Tape};
+use avsg_linker::record::{Recorder, record_with};
+use avsg_linker::tape::Tape;
+use std::ops::RangeInclusive;
 
 /// The memory of a kernel while it runs for a token. Each kernel writes `result`, `k` words.
-pub struct Memory<'m, 'a, 't> {
-    state: &'m mut State<'a, Recorder<'t>>,
-    pub work: &'m mut Work<'a, Recorder<'t>, Sequential>,
-    request: &'m mut Request<'a, Recorder<'t>>,
-    pub k: Scalar<'t>,
-    token: Scalar<'t>,
+pub struct Memory<'m, 'a, M: Machine> {
+    state: &'m mut State<'a, M>,
+    pub work: &'m mut Work<'a, M, Sequential>,
+    request: &'m mut Request<'a, M>,
+    pub k: M::Scalar,
+    token: M::Scalar,
     /// Words in 0..=256.
-    over: Words,
+    over: M::Column<'static>,
     /// Words in 0..=2^24.
-    hashed: Words,
+    hashed: M::Column<'static>,
     /// Words in -1..=10.
-    small: Words,
-    other: Words,
-    pub result: Words,
+    small: M::Column<'static>,
+    other: M::Column<'static>,
+    pub result: M::Column<'static>,
     /// Pairs of ids.
-    pub pairs: List<2>,
-    pub more: List<2>,
+    pub pairs: M::List<'static, 2>,
+    pub more: M::List<'static, 2>,
 }
 
-pub type Kernel = for<'t> fn(Recorder<'t>, &mut Memory<'_, '_, 't>);
+type Part<'f, M> = &'f dyn Fn(M, &mut Memory<'_, '_, M>);
+pub type Recorded = for<'t> fn(Recorder<'t>, &mut Memory<'_, '_, Recorder<'t>>);
+
+/// A kernel as a tape, and on a CPU.
+pub struct Kernel {
+    pub record: fn() -> Tape,
+    pub native: Native,
+}
+
+/// Makes a [`Kernel`] of what runs before all tokens, for each token and after all tokens.
+macro_rules! kernel {
+    ($before:ident, $token:ident, $after:ident) => {
+        Kernel {
+            record: || record(|m, d| $before(m, d), |m, d| $token(m, d), |m, d| $after(m, d)),
+            native: |one, way| run_on_cpu(one, way, [&$before, &$token, &$after]),
+        }
+    };
+    ($token:ident) => {
+        kernel!(nothing, $token, nothing)
+    };
+}
+
+fn nothing<M: Machine>(_: M, _: &mut Memory<'_, '_, M>) {}
 
 pub fn geometry() -> Params {
     Params::paper(300, 2, 1024)
 }
 
-pub fn record(kernel: Kernel) -> Tape {
-    record_around(|_, _| {}, kernel, |_, _| {})
+/// Records a kernel that runs for each token.
+pub fn record_tokens(kernel: Recorded) -> Tape {
+    record(|_, _| {}, kernel, |_, _| {})
 }
 
-/// Records a kernel that runs for each token, and others that run before and after all tokens.
-fn record_around(before: Kernel, kernel: Kernel, after: Kernel) -> Tape {
-    let p = geometry();
-    let tape = record_with(Sequential, &p, |m, state, work, request| {
-        let column = |name, lo, hi| m.column(name, p.k, Range::new(lo, hi));
-        let ids = Range::new(0, ID_LIMIT - 1);
-        let list = |name| m.list(name, p.k, [("a", ids), ("b", ids)]);
-        let (k, tokens) = (request.k, request.tokens);
-        let mut d = Memory {
-            state,
-            work,
-            request,
-            k,
-            token: k,
-            over: column("over", 0, 256),
-            hashed: column("hashed", 0, 1 << 24),
-            small: column("small", -1, 10),
-            // A word of C++.
-            other: column("switch", i32::MIN, i32::MAX),
-            result: column("result", i32::MIN, i32::MAX),
-            pairs: list("pairs"),
-            more: list("more"),
-        };
-        before(m, &mut d);
-        m.repeat(p.tokens, tokens, |token| {
-            d.token = token;
-            let from = d.request.ids.at + d.request.ids.stride * token;
-            m.copy_in(&mut d.work.ids, &d.request.ids.words, from, k);
-            kernel(m, &mut d);
-            let to = d.request.misses.at + k * token;
-            m.copy_out(&mut d.request.misses.slot, to, &d.result, k);
-        });
-        after(m, &mut d);
+fn record(before: Recorded, token: Recorded, after: Recorded) -> Tape {
+    let tape = record_with(Sequential, &geometry(), |mut m, state, work, request| {
+        run(m, &mut memory(&mut m, state, work, request), [&before, &token, &after]);
     });
     tape.unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn run_on_cpu(one: StageOne<'_>, way: Way, parts: [Part<'_, Emu<16>>; 3]) {
+    let p = *one.params;
+    let (mut state, work, mut request) = arrays(one, way);
+    let mut work = split_work(Sequential, &p, work);
+    run(Emu, &mut memory(&mut Leaked, &mut state, &mut work, &mut request), parts);
+}
+
+/// Columns that no step frees: they are few and small.
+struct Leaked;
+
+fn leaked() -> &'static mut [i32] {
+    vec![UNTOUCHED; 1024].leak()
+}
+
+impl<C: Cpu> Columns<'static, C> for Leaked {
+    fn column(&mut self, _: &'static str, _: u32, _: RangeInclusive<i32>) -> Column<'static> {
+        Column::new(leaked())
+    }
+    fn list<const W: usize>(
+        &mut self,
+        _: &'static str,
+        _: u32,
+        _: [(&'static str, RangeInclusive<i32>); W],
+    ) -> List<'static, W> {
+        List::new([(); W].map(|()| leaked()))
+    }
+    fn life(&mut self, name: &'static str, _: u32) -> Life<'static> {
+        panic!("no kernel here has working lifetimes: {name}")
+    }
+}
+
+fn memory<'m, 'a, M: Machine>(
+    columns: &mut impl Columns<'static, M>,
+    state: &'m mut State<'a, M>,
+    work: &'m mut Work<'a, M, Sequential>,
+    request: &'m mut Request<'a, M>,
+) -> Memory<'m, 'a, M> {
+    let (k, any) = (geometry().k, i32::MIN..=i32::MAX);
+    let pair = || ["a", "b"].map(|name| (name, 0..=ID_LIMIT - 1));
+    Memory {
+        k: request.k,
+        token: request.k,
+        state,
+        work,
+        request,
+        over: columns.column("over", k, 0..=256),
+        hashed: columns.column("hashed", k, 0..=1 << 24),
+        small: columns.column("small", k, -1..=10),
+        // A word of C++.
+        other: columns.column("switch", k, any.clone()),
+        result: columns.column("result", k, any),
+        pairs: columns.list("pairs", k, pair()),
+        more: columns.list("more", k, pair()),
+    }
+}
+
+fn run<M: Machine>(m: M, d: &mut Memory<'_, '_, M>, [before, each, after]: [Part<'_, M>; 3]) {
+    before(m, d);
+    m.repeat(geometry().tokens, d.request.tokens, |token| {
+        d.token = token;
+        let from = d.request.ids.at + d.request.ids.stride * token;
+        m.copy_in(&mut d.work.ids, &d.request.ids.words, from, d.k);
+        each(m, d);
+        let to = d.request.misses.at + d.k * token;
+        m.copy_out(&mut d.request.misses.slot, to, &d.result, d.k);
+    });
+    after(m, d);
 }
 
 /// Returns a mask that is set in all lanes.
@@ -84,7 +153,7 @@ pub fn all<M: Machine>(m: M, t: M::Tile) -> M::Mask {
 }
 
 /// Publishes a list and its length.
-fn publish<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn publish<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     let (at, n) = (d.request.valid.at + d.token, m.len(&d.pairs));
     m.write_output(&mut d.request.valid.words, at, n);
     m.copy_out_list(&mut d.request.misses.id, d.request.misses.at, &d.pairs, 0);
@@ -92,7 +161,7 @@ fn publish<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
 }
 
 /// A mask may be left out only where no operand has a higher bit. Lane 0 has one.
-fn operands_just_outside_of_a_mask<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn operands_just_outside_of_a_mask<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(m.scalar(1024), |t| m.store(t, &mut d.state.id, m.iota(t)));
     m.sweep(d.k, |t| {
         let lane = m.iota(t);
@@ -109,7 +178,7 @@ fn operands_just_outside_of_a_mask<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, '
 }
 
 /// Selections that are a maximum, and others that only look like one; one is by a lifetime.
-fn selections_by_a_sign<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn selections_by_a_sign<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(d.k, |t| {
         let lane = m.iota(t);
         let small = m.select(m.eq_to(lane & 7, 3), m.splat(-1), m.low_bits(lane, 3) + 2);
@@ -132,7 +201,7 @@ fn selections_by_a_sign<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
 }
 
 /// A value that is stored, and then used once more.
-fn a_stored_value_that_is_used_again<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn a_stored_value_that_is_used_again<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.clear(&mut d.pairs);
     m.sweep(d.k, |t| {
         let x = m.low_bits(m.load(t, &d.work.ids), 20) * 3;
@@ -150,7 +219,7 @@ fn a_stored_value_that_is_used_again<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_,
 
 /// Lists that could be written over the one that they are made from, if that one were not read
 /// afterwards, or by the next column.
-fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn an_item_that_is_read_after_an_append<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.clear(&mut d.work.pending);
     m.clear(&mut d.pairs);
     m.clear(&mut d.more);
@@ -171,7 +240,7 @@ fn an_item_that_is_read_after_an_append<'t>(m: Recorder<'t>, d: &mut Memory<'_, 
 }
 
 /// Rounds over lists that share their storage, where each column takes a column behind it.
-fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn a_list_that_is_compacted_in_place<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.clear(&mut d.pairs);
     m.clear(&mut d.more);
     m.sweep(d.k, |t| {
@@ -191,7 +260,7 @@ fn a_list_that_is_compacted_in_place<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_,
 }
 
 /// Lists that are empty in some tokens and rounds only, and a length that is read before a change.
-pub fn lists_that_might_be_empty<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn lists_that_might_be_empty<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(d.k, |t| m.store(t, &mut d.over, m.low_bits(m.iota(t), 4)));
     m.clear(&mut d.pairs);
     for kept in [3, 5, 9] {
@@ -217,7 +286,7 @@ pub fn lists_that_might_be_empty<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>
 }
 
 /// Two scatters of one sweep, of which the second does not write the indices of the first.
-fn scatters_side_by_side<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn scatters_side_by_side<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(m.scalar(512), |t| m.store(t, &mut d.work.slot, m.splat(-1)));
     m.sweep(m.scalar(1024), |t| m.store(t, &mut d.state.id, m.iota(t)));
     m.sweep(d.k, |t| {
@@ -231,7 +300,7 @@ fn scatters_side_by_side<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
 
 /// A column that keeps its words from token to token. Other columns are only live in a part of a
 /// token.
-fn a_column_that_carries_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn a_column_that_carries_words<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.when(m.not(m.ne(d.token, m.scalar(0))), || {
         m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t)));
     });
@@ -239,7 +308,7 @@ fn a_column_that_carries_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) 
 }
 
 /// Adds the ids of the token to a column, and uses another one before and after that.
-fn add_to_other<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn add_to_other<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(d.k, |t| m.store(t, &mut d.hashed, m.low_bits(m.load(t, &d.work.ids), 20)));
     m.sweep(d.k, |t| {
         let sum = m.low_bits(m.load(t, &d.other), 20) + m.load(t, &d.hashed);
@@ -255,27 +324,25 @@ fn add_to_other<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
 
 /// Columns that are written before the first token and read after the last. Each token changes one, and some tokens write the
 /// other one.
-pub fn columns_around_the_tokens() -> Tape {
-    record_around(
-        |m, d| {
-            m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t) * 3));
-            m.sweep(d.k, |t| m.store(t, &mut d.small, m.splat(2)));
-        },
-        |m, d| {
-            add_to_other(m, d);
-            m.when(m.not(m.ne(d.token, m.scalar(0))), || {
-                m.sweep(d.k, |t| m.store(t, &mut d.small, m.low_bits(m.load(t, &d.over), 2)));
-            });
-        },
-        |m, d| {
-            m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k);
-            m.copy_out(&mut d.request.misses.id, d.request.misses.at, &d.small, d.k);
-        },
-    )
+fn around_the_tokens<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
+    add_to_other(m, d);
+    m.when(m.not(m.ne(d.token, m.scalar(0))), || {
+        m.sweep(d.k, |t| m.store(t, &mut d.small, m.low_bits(m.load(t, &d.over), 2)));
+    });
+}
+
+fn before_the_tokens<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
+    m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t) * 3));
+    m.sweep(d.k, |t| m.store(t, &mut d.small, m.splat(2)));
+}
+
+fn after_the_tokens<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
+    m.copy_out(&mut d.request.misses.row, d.request.misses.at, &d.other, d.k);
+    m.copy_out(&mut d.request.misses.id, d.request.misses.at, &d.small, d.k);
 }
 
 /// Values with names that C++ and the text use themselves.
-fn names_that_the_text_has<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn names_that_the_text_has<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     let sum = m.name_scalar("class", d.token + 2);
     let more = m.name_scalar("lanes", sum + d.k);
     m.sweep(d.k, |t| {
@@ -286,7 +353,7 @@ fn names_that_the_text_has<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
 }
 
 /// Scalars: the larger of conditions and of numbers, and opposites.
-pub fn scalars_of_conditions<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+pub fn scalars_of_conditions<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     let (some, many) = (m.ne(d.token, m.scalar(0)), m.gt(d.k, m.scalar(200)));
     let either = m.max(some, many);
     let sum = m.max(some, d.token + 2) + m.max(either, m.not(many)) + m.not(m.max(some, many));
@@ -298,7 +365,7 @@ pub fn scalars_of_conditions<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
 }
 
 /// Operations that Stage One does not have.
-fn products_and_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
+fn products_and_words<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     let three = m.scalar(3) + m.min(d.token, m.scalar(1));
     m.sweep(d.k, |t| {
         let (lane, x) = (m.iota(t), m.low_bits(m.load(t, &d.work.ids), 10));
@@ -308,16 +375,19 @@ fn products_and_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     });
 }
 
-pub const KERNELS: [Kernel; 11] = [
-    operands_just_outside_of_a_mask,
-    selections_by_a_sign,
-    a_stored_value_that_is_used_again,
-    an_item_that_is_read_after_an_append,
-    a_list_that_is_compacted_in_place,
-    lists_that_might_be_empty,
-    scatters_side_by_side,
-    a_column_that_carries_words,
-    names_that_the_text_has,
-    scalars_of_conditions,
-    products_and_words,
+pub const LISTS_THAT_MIGHT_BE_EMPTY: Kernel = kernel!(lists_that_might_be_empty);
+
+pub const KERNELS: [Kernel; 12] = [
+    kernel!(operands_just_outside_of_a_mask),
+    kernel!(selections_by_a_sign),
+    kernel!(a_stored_value_that_is_used_again),
+    kernel!(an_item_that_is_read_after_an_append),
+    kernel!(a_list_that_is_compacted_in_place),
+    LISTS_THAT_MIGHT_BE_EMPTY,
+    kernel!(scatters_side_by_side),
+    kernel!(a_column_that_carries_words),
+    kernel!(names_that_the_text_has),
+    kernel!(scalars_of_conditions),
+    kernel!(products_and_words),
+    kernel!(before_the_tokens, around_the_tokens, after_the_tokens),
 ];

@@ -47,7 +47,6 @@ struct Marks {
     epoch: i32,
     hits: Vec<i32>,
     evictable: Vec<i32>,
-    miss_positions: Vec<i32>,
 }
 
 /// The rows of one thread: row r of the batch is row r / threads of thread r mod threads.
@@ -101,20 +100,15 @@ impl LruRow {
     fn step(&mut self, work: &mut Marks, ids: &[i32], stable: i32) {
         work.select(ids);
         let (hits, evictable) = self.scan(work, stable);
-        let mut misses = 0;
-        for (position, &id) in (0i32..).zip(ids) {
-            if work.is_id(id) && self.slots[position as usize] < 0 {
-                self.miss_ids[misses] = id;
-                work.miss_positions[misses] = position;
-                misses += 1;
+        self.misses = 0;
+        for (out, &id) in self.slots.iter_mut().zip(ids) {
+            if work.is_id(id) && *out < 0 && self.misses < evictable {
+                let slot = work.evictable[self.misses];
+                *out = slot;
+                self.id_at[slot as usize] = id;
+                (self.miss_ids[self.misses], self.miss_slots[self.misses]) = (id, slot);
+                self.misses += 1;
             }
-        }
-        self.misses = misses.min(evictable);
-        for miss in 0..self.misses {
-            let slot = work.evictable[miss];
-            self.id_at[slot as usize] = self.miss_ids[miss];
-            self.slots[work.miss_positions[miss] as usize] = slot;
-            self.miss_slots[miss] = slot;
         }
         let (kept, rest) = self.order.split_at_mut(evictable - self.misses);
         kept.copy_from_slice(&work.evictable[self.misses..evictable]);
@@ -185,7 +179,6 @@ impl ResidentLru {
                 epoch: 0,
                 hits: vec![0; slots],
                 evictable: vec![0; slots],
-                miss_positions: vec![0; k],
             };
             let count = (rows + workers - 1 - worker) / workers;
             Mutex::new((vec![LruRow::new(slots, k); count], work))

@@ -3,9 +3,10 @@
 
 use std::fs::{self, File};
 use std::hint::black_box;
-use std::io;
+use std::io::{BufWriter, Write};
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -13,72 +14,69 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 use rustix::param::page_size;
 
-use super::rows::{Records, Setting, Step, sorted};
+use super::every_row::sorted;
+use super::places::FileShape;
+use super::setting::{Setting, Step};
 use crate::baseline::ExactLru;
+use crate::content::{check_row, fill_row};
 use crate::stats::us_since;
 
-/// A mapped file of records.
-pub struct Mapped {
+/// Returns the setting that maps a file of rows in `folder`, with a page cache of `memory_bytes` bytes. The first request
+/// selects `k` ids.
+pub fn mapped(
+    folder: &Path,
+    shape: FileShape,
+    k: usize,
+    memory_bytes: usize,
+) -> Result<Setting<'static>> {
+    let mut mapped = Mapped::new(folder, shape, memory_bytes)?;
+    Ok(Setting::new("mapped", memory_bytes, move |ids| mapped.step(&sorted(&ids[..k]))))
+}
+
+/// A mapped file: for each indexer the rows of all of its layers side by side, id by id.
+struct Mapped {
     file: File,
     map: Mmap,
     /// The pages that may stay in the page cache.
     cache: ExactLru,
-    memory_bytes: usize,
-    records: Records,
+    shape: FileShape,
     page: usize,
-    /// For each page of the file whether it is in the page cache; `mincore` writes it.
-    cached: Vec<u8>,
 }
 
 impl Mapped {
-    /// Maps a file of `records` without padding, which nobody else writes or truncates, with a page cache of
-    /// `memory_bytes` bytes.
-    pub fn new(file: File, records: Records, memory_bytes: usize) -> Result<Self> {
-        let page = page_size();
-        // SAFETY: the caller wrote this file, which has no name, and has given it away, so nobody writes or
-        // truncates it.
+    fn new(folder: &Path, shape: FileShape, memory_bytes: usize) -> Result<Self> {
+        let (file, page) = (write(folder, shape)?, page_size());
+        // SAFETY: this file was made here and has no name, so nobody else writes or truncates it.
         let map = unsafe { Mmap::map(&file) }.context("mapping the file of rows")?;
         map.advise(Advice::Random).context("advising that reads are random")?;
-        let cached = vec![0; map.len().div_ceil(page)];
         let cache = ExactLru::new((memory_bytes / page).max(1))?;
-        Ok(Self { file, map, cache, memory_bytes, records, page, cached })
+        Ok(Self { file, map, cache, shape, page })
     }
 
     /// Returns the pages of the records of `ids`, as runs in ascending order.
-    fn pages(&self, ids: &[i32]) -> Vec<Range<usize>> {
-        let bytes = self.records.stride;
+    fn pages(&self, ids: &[usize]) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::with_capacity(ids.len());
-        for id in sorted(ids) {
-            let (first, end) = (id * bytes / self.page, (id * bytes + bytes).div_ceil(self.page));
-            match runs.last_mut() {
-                Some(last) if first <= last.end => last.end = last.end.max(end),
-                _ => runs.push(first..end),
+        for indexer in 0..self.shape.indexers {
+            for &id in ids {
+                let bytes = record(&self.shape, indexer, id);
+                let (first, end) = (bytes.start / self.page, bytes.end.div_ceil(self.page));
+                match runs.last_mut() {
+                    Some(last) if first <= last.end => last.end = last.end.max(end),
+                    _ => runs.push(first..end),
+                }
             }
         }
         runs
     }
 
-    fn wrong_rows(&self, ids: &[i32]) -> usize {
-        let stride = self.records.stride;
-        let wrong = |id| self.records.wrong_rows(id, &self.map[id * stride..][..stride]);
-        sorted(ids).into_iter().map(wrong).sum()
-    }
-
-    /// Counts the runs of neighbouring pages that are not in the page cache.
-    fn missing(&mut self, runs: &[Range<usize>]) -> Result<usize> {
-        let (start, bytes) = (self.map.as_ptr().cast_mut().cast(), self.map.len());
-        // SAFETY: the range is the map, and `cached` has a byte for each of its pages.
-        let code = unsafe { libc::mincore(start, bytes, self.cached.as_mut_ptr()) };
-        if code != 0 {
-            return Err(io::Error::last_os_error()).context("asking which pages are cached");
-        }
-        let is_missing = |page: usize| self.cached[page] & 1 == 0;
-        let starts = |run: &Range<usize>| {
-            let first =
-                |&page: &usize| is_missing(page) && (page == run.start || !is_missing(page - 1));
-            run.clone().filter(first).count()
+    fn wrong_rows(&self, ids: &[usize]) -> usize {
+        let records = |indexer| ids.iter().map(move |&id| (indexer, id));
+        let wrong = |(indexer, id)| {
+            let record = &self.map[record(&self.shape, indexer, id)];
+            let rows = self.shape.layers_of(indexer).zip(record.chunks_exact(self.shape.row_bytes));
+            rows.filter(|&(layer, row)| !check_row(id as i32, layer as u32, row)).count()
         };
-        Ok(runs.iter().map(starts).sum())
+        (0..self.shape.indexers).flat_map(records).map(wrong).sum()
     }
 
     /// Drops a page from the page cache.
@@ -89,17 +87,10 @@ impl Mapped {
         let length = NonZeroU64::new(self.page as u64);
         Ok(fadvise(&self.file, start as u64, length, FileAdvice::DontNeed)?)
     }
-}
 
-impl Setting for Mapped {
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    fn step(&mut self, ids: &[i32]) -> Result<Step> {
+    fn step(&mut self, ids: &[usize]) -> Result<Step> {
         let runs = self.pages(ids);
-        let runs_to_read = self.missing(&runs)?;
-        let before = ReadCounters::now()?;
+        let before = read_bytes()?;
         let start = Instant::now();
         // The kernel reads the pages ahead, in as few calls as it takes.
         for run in &runs {
@@ -114,37 +105,53 @@ impl Setting for Mapped {
         }
         let us = us_since(start);
         black_box(sum);
-        let after = ReadCounters::now()?;
-        let bytes = after.read_bytes - before.read_bytes;
-        // The advice did not bring a page that takes a fault of its own.
-        let reads = runs_to_read + (after.faults - before.faults);
+        let bytes = read_bytes()? - before;
         let wrong_rows = self.wrong_rows(ids);
         let used: Vec<i32> = runs.into_iter().flatten().map(|page| page as i32).collect();
-        let mut evicted = Vec::new();
-        self.cache.select(&used, |_, old| evicted.extend(old));
+        let (mut missing, mut evicted) = (Vec::new(), Vec::new());
+        self.cache.select(&used, |page, old| {
+            missing.push(page);
+            evicted.extend(old);
+        });
         evicted.into_iter().try_for_each(|page| self.drop_page(page as usize))?;
-        Ok(Step { us, reads, bytes, wrong_rows })
+        let operations = missing.chunk_by(|a, b| a + 1 == *b).count();
+        Ok(Step { us, operations, bytes, wrong_rows })
     }
 }
 
-/// What the kernel has counted for this process.
-struct ReadCounters {
-    /// Bytes that it read from disks.
-    read_bytes: usize,
-    /// Page faults that waited for a disk.
-    faults: usize,
+/// Returns where the rows of an id are in the file.
+fn record(shape: &FileShape, indexer: usize, id: usize) -> Range<usize> {
+    let layers = shape.layers_of(indexer);
+    let start = (layers.start * shape.rows + id * layers.len()) * shape.row_bytes;
+    start..start + layers.len() * shape.row_bytes
 }
 
-impl ReadCounters {
-    fn now() -> Result<Self> {
-        let io = fs::read_to_string("/proc/self/io").context("reading /proc/self/io")?;
-        let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
-        let read_bytes = line.and_then(|n| n.parse().ok());
-        // The faults are the tenth field behind the name, which ends at the last parenthesis.
-        let stat = fs::read_to_string("/proc/self/stat").context("reading /proc/self/stat")?;
-        let fields = stat.rsplit_once(')').map(|(_, fields)| fields);
-        let faults = fields.and_then(|fields| fields.split_whitespace().nth(9)?.parse().ok());
-        let all = read_bytes.zip(faults).map(|(read_bytes, faults)| Self { read_bytes, faults });
-        all.context("/proc/self/io or /proc/self/stat lacks a counter")
+/// Writes all rows to a file, of which the page cache then has nothing. It has no name, and is gone when nobody has it
+/// open any more, also after a signal.
+fn write(folder: &Path, shape: FileShape) -> Result<File> {
+    let context = || format!("writing rows to a file in {}", folder.display());
+    let file = tempfile::tempfile_in(folder).with_context(context)?;
+    let mut out = BufWriter::with_capacity(1 << 20, &file);
+    let mut row = vec![0; shape.row_bytes];
+    for indexer in 0..shape.indexers {
+        for id in 0..shape.rows as i32 {
+            for layer in shape.layers_of(indexer) {
+                fill_row(id, layer as u32, &mut row);
+                out.write_all(&row).with_context(context)?;
+            }
+        }
     }
+    out.flush().with_context(context)?;
+    drop(out);
+    file.sync_all().context("writing a file to the disk")?;
+    let dropped = fadvise(&file, 0, None, FileAdvice::DontNeed);
+    dropped.context("dropping a file from the page cache")?;
+    Ok(file)
+}
+
+/// Returns the bytes that the kernel has read from disks for this process.
+fn read_bytes() -> Result<usize> {
+    let io = fs::read_to_string("/proc/self/io").context("reading /proc/self/io")?;
+    let bytes = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    bytes.and_then(|n| n.parse().ok()).context("/proc/self/io has no read_bytes")
 }

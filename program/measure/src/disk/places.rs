@@ -1,15 +1,17 @@
-//! Folders on a disk, files without a name in them, and where the rows of a deployment would be in a file.
+//! Folders on a disk, files without a name in them, and where the rows of a deployment are in a file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use avsg::disk::{Layout, Shape};
+use avsg::disk::{Layout, PoolFile, Shape};
 use avsg::indexers::Indexers;
+use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
-use rustix::fs::{OFlags, statfs};
+use rustix::fs::statfs;
+use serde::Serialize;
 
 use crate::checks::require;
 
@@ -42,13 +44,6 @@ pub fn path_in_proc(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
-/// Opens a file once more for reads that go past the page cache.
-pub fn direct(file: &File) -> Result<File> {
-    let flags = OFlags::DIRECT.bits() as i32;
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path_in_proc(file));
-    opened.context("opening a file with O_DIRECT, which its file system may not support")
-}
-
 /// Returns the layout of a file with blocks of `block` bytes, in which `indexers` indexers
 /// share the layers evenly.
 ///
@@ -59,8 +54,41 @@ pub fn layout(
     format: &RowFormat,
     block: usize,
 ) -> Result<Layout> {
-    let of_layer: Vec<usize> = (0..layers).map(|layer| layer * indexers / layers).collect();
-    let indexers = Indexers::of_layers(&of_layer)?;
+    let indexers = even(layers, indexers)?;
     let shape = Shape { layers, rows, format: format.clone(), indexers };
     Ok(Layout::new(&shape, block, 0)?)
+}
+
+/// Returns indexers that share the layers evenly.
+fn even(layers: usize, indexers: usize) -> Result<Indexers> {
+    let of_layer: Vec<usize> = (0..layers).map(|layer| layer * indexers / layers).collect();
+    Ok(Indexers::of_layers(&of_layer)?)
+}
+
+/// The rows of a pool whose indexers share the layers evenly.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FileShape {
+    /// The number of layers.
+    pub layers: usize,
+    /// The number of indexers.
+    pub indexers: usize,
+    /// Rows of each layer.
+    pub rows: usize,
+    /// Bytes of a row of one layer.
+    pub row_bytes: usize,
+}
+
+impl FileShape {
+    /// Returns the layers of an indexer.
+    pub fn layers_of(&self, indexer: usize) -> Range<usize> {
+        let first = |indexer: usize| (indexer * self.layers).div_ceil(self.indexers);
+        first(indexer)..first(indexer + 1)
+    }
+
+    /// Returns the configuration of a pool in a file, or in memory.
+    pub fn pool(&self, file: Option<PoolFile>) -> Result<PoolConfig> {
+        let format = RowFormat::single(self.row_bytes)?;
+        let indexers = even(self.layers, self.indexers)?;
+        Ok(PoolConfig { file, indexers, ..PoolConfig::new(self.layers, self.rows, format) })
+    }
 }

@@ -1,20 +1,16 @@
 //! How fast a disk reads.
 
-use std::cell::Cell;
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use avsg::disk::{Direction, Disk, Operation, Piece, PoolFile};
-use avsg::pool::{HostPool, PoolConfig};
-use avsg::rows::RowFormat;
-use memmap2::MmapMut;
+use avsg::disk::PoolFile;
+use avsg::pool::HostPool;
 use serde::Serialize;
 
 use super::every_row::RecordReader;
-use crate::content::fill_row;
+use super::kept::write_rows;
+use super::places::FileShape;
 use crate::splitmix::SplitMix64;
 
 /// Bytes of the file that is read.
@@ -50,36 +46,16 @@ impl Speeds {
     }
 }
 
-/// Makes a private file with records of this length.
+/// Makes a private file with records of this length, and writes all of it, because what was never written is not read
+/// from the disk.
 fn pool(folder: &Path, bytes: usize) -> Result<HostPool> {
     // A row has a checksum of 8 bytes behind it.
-    let format = RowFormat::single(bytes.saturating_sub(8))?;
-    let file = Some(PoolFile::new(folder));
-    let config = PoolConfig { file, ..PoolConfig::new(1, FILE / bytes, format) };
-    let disk = Cell::new(None);
-    let pool = HostPool::new_through(&config, &|opened| {
-        disk.set(Some(Arc::clone(&opened)));
-        opened
-    })?;
-    let filled = disk.take().map_or(Ok(()), |disk| fill(&*disk));
-    let context = || format!("writing {FILE} bytes to a file in {}", folder.display());
-    filled.with_context(context)?;
+    let (rows, row_bytes) = (FILE / bytes, bytes.saturating_sub(8));
+    let shape = FileShape { layers: 1, indexers: 1, rows, row_bytes };
+    let pool = HostPool::new(&shape.pool(Some(PoolFile::new(folder)))?)?;
+    let written = write_rows(&pool).and_then(|()| Ok(pool.flush()?));
+    written.with_context(|| format!("writing {FILE} bytes to a file in {}", folder.display()))?;
     Ok(pool)
-}
-
-/// Writes the whole file, because what was never written is not read from the disk.
-fn fill(disk: &dyn Disk) -> io::Result<()> {
-    let mut part = MmapMut::map_anon(1 << 20)?;
-    for (number, offset) in (0..disk.length()?).step_by(part.len()).enumerate() {
-        fill_row(number as i32, 0, &mut part);
-        let pieces = [Piece { at: part.as_mut_ptr(), len: part.len() }];
-        let operation = Operation { direction: Direction::Write, offset, pieces: &pieces };
-        // SAFETY: the piece is the part, which nothing else uses meanwhile.
-        if unsafe { disk.run(&operation) }? < part.len() {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-    }
-    Ok(())
 }
 
 /// Returns reads per second of lists of random records.
@@ -87,7 +63,7 @@ fn rate(pool: &HostPool, list: usize) -> Result<f64> {
     let mut reader = RecordReader::new(pool, list)?;
     let (mut random, mut count, start) = (SplitMix64::new(list as u64), 0, Instant::now());
     while start.elapsed() < TIME {
-        reader.read((0..list).map(|_| random.below(pool.rows())))?;
+        reader.read(0, (0..list).map(|_| random.below(pool.rows())))?;
         count += list;
     }
     Ok(count as f64 / start.elapsed().as_secs_f64())

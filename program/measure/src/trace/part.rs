@@ -33,25 +33,10 @@ pub struct TracePart {
     pub request: Option<usize>,
 }
 
-/// The values of one layer and request in an array.
-pub(super) struct Cut<'a> {
-    array: &'a Array,
-    /// `[steps, N_q, K]` of the part.
-    pub(super) shape: [usize; 3],
-    /// Layers times requests of the array.
-    parts: usize,
-    /// The number of the part.
-    at: usize,
-}
-
-impl Cut<'_> {
-    /// Returns the values of the part in C order.
-    pub(super) fn values(&self) -> impl Iterator<Item = i128> {
-        let [steps, tokens, k] = self.shape;
-        let count = tokens * k;
-        (0..steps)
-            .flat_map(move |step| self.array.values((step * self.parts + self.at) * count, count))
-    }
+/// Returns part `at` of `parts` of each step, `count` values of each.
+fn cut(array: &Array, count: usize, parts: usize, at: usize) -> Vec<i32> {
+    let values = array.values.chunks_exact(count.max(1)).skip(at).step_by(parts.max(1));
+    values.flatten().copied().collect()
 }
 
 impl TracePart {
@@ -61,9 +46,9 @@ impl TracePart {
         layer.into_iter().chain(self.request.map(|at| ("--request", "requests", at)))
     }
 
-    /// Finds the part in an array of ids: `[steps, ..axes that are taken, N_q, K]`, or without N_q for
-    /// one token per step.
-    pub(super) fn cut(self, array: &Array) -> Result<Cut<'_>> {
+    /// Returns the part of an array of ids and its shape `[steps, N_q, K]`. The array is `[steps, ..axes that are taken,
+    /// N_q, K]`, or without N_q for one token per step.
+    pub(super) fn ids(self, array: &Array) -> Result<(Vec<i32>, [usize; 3])> {
         let taken = self.axes().count();
         let (steps, [tokens, k]) = match array.shape.split_first() {
             Some((&steps, rest)) if rest.len() == taken + 1 => (steps, [1, rest[taken]]),
@@ -78,17 +63,14 @@ impl TracePart {
             require(index < count, option, index, limit, "choose one of them")?;
             (parts, at) = (parts * count, at * count + index);
         }
-        Ok(Cut { array, shape: [steps, tokens, k], parts, at })
+        Ok((cut(array, tokens * k, parts, at), [steps, tokens, k]))
     }
 
-    /// Finds the part in an array of token counts: `[steps]`, or `[steps, requests]` if a request is
-    /// taken.
-    pub(super) fn cut_lengths(self, array: &Array) -> Result<Cut<'_>> {
+    /// Returns the part of an array of token counts: `[steps]`, or `[steps, requests]` if a request is taken.
+    pub(super) fn lengths(self, array: &Array) -> Result<Vec<i32>> {
         match (array.shape.as_slice(), self.request) {
-            (&[steps], _) => Ok(Cut { array, shape: [steps, 1, 1], parts: 1, at: 0 }),
-            (&[steps, requests], Some(at)) if at < requests => {
-                Ok(Cut { array, shape: [steps, 1, 1], parts: requests, at })
-            }
+            (&[_], _) => Ok(array.values.clone()),
+            (&[_, requests], Some(at)) if at < requests => Ok(cut(array, 1, requests, at)),
             (shape, request) => {
                 let value = format!("{shape:?} (array {})", array.name);
                 let limit = if request.is_some() {

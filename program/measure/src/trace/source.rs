@@ -4,94 +4,71 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::array::{Array, NumberKind, wrong_kind};
+use crate::array::Array;
 use crate::checks::require;
-use crate::npz::{self, Archive, MAX_BYTES, first_line};
+use crate::npz::{self, MAX_BYTES};
 use avsg::{Error, Result};
 
-/// The content of a file. An `.npy` holds one array without a name, which is returned for any name.
-pub(super) enum Source {
-    Npy(Vec<u8>),
-    Npz(Box<Archive>),
-    Safetensors(Vec<u8>),
+/// The names of the arrays that are read: the ids and the stable lengths, plain or compressed.
+const READ: [&str; 5] = ["ids", "stable", "gap_lo", "gap_hi", "context_len"];
+
+/// The content of a file.
+pub(super) struct TraceArrays {
+    /// The names of all arrays in ascending order.
+    pub(super) names: Vec<String>,
+    read: Vec<Array>,
 }
 
-impl Source {
-    /// Reads a file, or standard input if the path is `-`. The first bytes tell the format.
+impl TraceArrays {
+    /// Reads a file, or standard input if the path is `-`. The first bytes tell the format. The array of an `.npy` has no
+    /// name, and is taken for the ids.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let name = super::name_of(path);
-        let bytes = read(path, &name)?;
-        if bytes.starts_with(b"\x93NUMPY") {
-            return Ok(Self::Npy(bytes));
-        }
-        // A .safetensors file begins with the length of its header in 8 bytes, and a header is JSON.
-        if bytes.get(8) == Some(&b'{') && bytes[4..8] == [0; 4] {
-            tensors(&name, &bytes)?;
-            return Ok(Self::Safetensors(bytes));
-        }
-        if bytes.starts_with(b"PK") {
-            return Ok(Self::Npz(Box::new(Archive::new(&name, bytes)?)));
-        }
-        let limit =
-            format!("its {} bytes do not start as a .npy, .npz or .safetensors file", bytes.len());
-        Err(npz::invalid(limit, name, "write it with numpy.save or numpy.savez"))
-    }
-
-    /// Returns whether the file has an array of this name. The array of an `.npy` has no name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.names().iter().any(|other| other == name)
-    }
-
-    /// Returns the names of the arrays in ascending order.
-    pub(super) fn names(&self) -> Vec<String> {
-        let mut names = match self {
-            Self::Npy(_) => Vec::new(),
-            Self::Npz(archive) => archive.names(),
-            Self::Safetensors(bytes) => SafeTensors::deserialize(bytes).map_or_else(
-                |_| Vec::new(),
-                |all| all.names().into_iter().map(str::to_owned).collect(),
-            ),
+        let file = super::name_of(path);
+        let bytes = read(path, &file)?;
+        let is_read = |name: &str| READ.contains(&name);
+        let (mut names, read) = if bytes.starts_with(b"\x93NUMPY") {
+            (Vec::new(), vec![npz::parse(READ[0], &bytes)?])
+        } else if bytes.get(8) == Some(&b'{') && bytes[4..8] == [0; 4] {
+            // A .safetensors file begins with the length of its header in 8 bytes, and a header is JSON.
+            let all = SafeTensors::deserialize(&bytes).map_err(|e| {
+                let limit = format!("it is not a complete .safetensors file ({e})");
+                npz::invalid(limit, &file, "copy or write the file again")
+            })?;
+            let read = all.iter().filter(|(name, _)| is_read(name)).map(tensor);
+            let read = read.collect::<Result<_>>()?;
+            (all.names().into_iter().map(str::to_owned).collect(), read)
+        } else if bytes.starts_with(b"PK") {
+            npz::arrays(&file, bytes, is_read)?
+        } else {
+            let start = "do not start as a .npy, .npz or .safetensors file";
+            let limit = format!("its {} bytes {start}", bytes.len());
+            return Err(npz::invalid(limit, file, "write it with numpy.save or numpy.savez"));
         };
         names.sort_unstable();
-        names
+        Ok(Self { names, read })
     }
 
-    /// Reads one array. That of an `.npy` can be read once.
-    pub(super) fn array(&mut self, name: &str) -> Result<Array> {
-        match self {
-            Self::Npy(bytes) => npz::parse(name, std::mem::take(bytes)),
-            Self::Npz(archive) => archive.array(name),
-            Self::Safetensors(bytes) => tensor(name, bytes),
-        }
+    /// Takes the array of a name, if the file has it.
+    pub(super) fn take(&mut self, name: &str) -> Option<Array> {
+        let at = self.read.iter().position(|array| array.name == name)?;
+        Some(self.read.swap_remove(at))
     }
 }
 
-/// Parses the header of a `.safetensors` file, and checks that its tensors fill the file.
-fn tensors<'a>(name: &str, bytes: &'a [u8]) -> Result<SafeTensors<'a>> {
-    SafeTensors::deserialize(bytes).map_err(|e| {
-        let limit = format!("it is not a complete .safetensors file ({})", first_line(&e));
-        npz::invalid(limit, name, "copy or write the file again")
-    })
-}
-
-/// Reads one tensor of a `.safetensors` file.
-fn tensor(name: &str, bytes: &[u8]) -> Result<Array> {
-    let missing = |_| {
-        let limit = "the file has no such tensor";
-        npz::invalid(limit, format!("array {name}"), "save it under this name")
-    };
-    let view = tensors(name, bytes)?.tensor(name).map_err(missing)?;
+/// Converts one tensor of a `.safetensors` file.
+fn tensor((name, view): (&str, TensorView<'_>)) -> Result<Array> {
     let kind = match view.dtype() {
-        Dtype::U8 => NumberKind::U8,
-        Dtype::I32 => NumberKind::I32,
-        Dtype::U32 => NumberKind::U32,
-        Dtype::I64 => NumberKind::I64,
-        Dtype::U64 => NumberKind::U64,
-        other => return Err(wrong_kind(name, &format!("{other:?}"), &NumberKind::NUMBERS)),
+        Dtype::U8 => "|u1",
+        Dtype::I32 => "<i4",
+        Dtype::U32 => "<u4",
+        Dtype::I64 => "<i8",
+        Dtype::U64 => "<u8",
+        other => &other.to_string(),
     };
-    Array::new(name, view.shape().to_vec(), kind, view.data().to_vec(), 0)
+    Array::new(name, view.shape().to_vec(), kind, view.data())
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>> {

@@ -1,41 +1,52 @@
-//! `avsg bench disk`: a step whose rows are on a disk, in several settings.
+//! `avsg bench disk`: prompts and steps whose rows are on a disk, in several settings.
 
-mod stage_two;
+mod fio;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Result, ensure};
-use avsg::disk::{DiskInfo, PoolFile};
+use anyhow::{Context, Result};
+use avsg::disk::PoolFile;
+use avsg::pool::HostPool;
 use clap::Args;
 use serde::Serialize;
 
-use super::workload::Workload;
+use super::workload::{HISTORY, Selections, Workload};
 use super::{Host, number, short, with_ratio};
-use crate::checks::{at_least_1, in_range, require};
+use crate::checks::{at_least_1, check_tables, in_range};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::output::{self, OutputOptions, Page, Table, count};
-use crate::disk::{EveryRow, Mapped, Operator, Records, Setting, direct, folder_on_disk};
-use crate::stats::Summary;
+use crate::command::output::{self, OutputOptions, Page, Progress, Table, count};
+use crate::disk::{
+    CHUNK, FileShape, Kept, Race, Row, Server, Setting, Way, Work, every_row, folder_on_disk,
+    mapped, write_rows,
+};
 use crate::trace::Trace;
-use crate::turns::{Contender, Turns};
-use stage_two::StageTwo;
+use crate::turns::Turns;
+use fio::{Fio, Job};
 
-/// Steps before the timed ones, which fill the buffer and the page cache.
-const WARM_UP: usize = 40;
+/// Turns of the prompt and of what follows it.
+const ROUNDS: usize = 5;
+/// Steps that follow those which fill the buffers, and are not timed either.
+const WARM_UP: usize = 8;
 /// Steps of a setting before the next one takes its turn.
-const TURN: usize = 20;
+const TURN: usize = 4;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Every setting brings the same rows into memory, and every byte of them is compared:\n  \
-                  every row  reads each selected row of AVSG's file at each step, all in flight, past the page cache\n  \
-                  mapped     maps a file of rows without padding (MADV_RANDOM, MADV_WILLNEED for all rows of a step); \
-                  its page cache has the memory of AVSG, and is an exact LRU of pages (posix_fadvise after each step)\n  \
-                  AVSG       reads the rows that its slots lack\n\
-                  The settings take turns of 20 steps after 40 steps that are not timed. Files have no name and are gone \
-                  when the program ends. Example:\n  \
-                  avsg bench disk tests/data/nomicon-4k-k256.npz --slots 1024 --steps 100"
+    after_help = "Every row that is read is compared with its bytes. Three tables, whose settings take turns:\n  \
+                  session    a prompt is written to a kept file, 1024 tokens at a time, layer by layer, and committed; \
+                  the file is opened again, and all rows are read, or those that a first step selects; fio, if it \
+                  is installed, reads and writes as much, or records of the same size\n  \
+                  steps      of one request over that file: `every row` reads each selected row at each step, all in \
+                  flight; `mapped` maps a file of rows without padding (MADV_RANDOM, MADV_WILLNEED for all rows of a \
+                  step), whose page cache has AVSG's memory and is an exact LRU of pages (posix_fadvise after each step); \
+                  AVSG reads the rows that its slots lack\n  \
+                  arithmetic of --compute-us per layer, and of none, over a file in which every layer has a table of its \
+                  own: after the transfer; with the hits first; while the layers behind it that select the same ids are \
+                  read; while the other half of the requests is read\n\
+                  The files have no name, but for the prompt's, which is in a folder that is removed at the end. Example:\n  \
+                  avsg bench disk tests/data/nomicon-4k-k256.npz --slots 1024 --layers 8 --indexers 2"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -47,14 +58,26 @@ pub struct Options {
     /// Bytes of a row, 1 to 1048576
     #[arg(long, value_name = "BYTES", default_value_t = 1152)]
     row_bytes: usize,
-    /// Layers that share an indexer, whose rows lie side by side; 1 to 128
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Layers of the model, 1 to 256
+    #[arg(long, value_name = "N", default_value_t = 4)]
     layers: usize,
-    /// Let `every row` and AVSG read through the page cache, which is not limited for them
+    /// Selections of a step, which the layers share; the rows of those that do lie side by side; 1 to --layers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    indexers: usize,
+    /// B, the requests of the steps with arithmetic, each with rows of its own; 1 to 64
+    #[arg(long, value_name = "B", default_value_t = 2)]
+    requests: usize,
+    /// Microseconds of arithmetic per layer, 0 to 1000000
+    #[arg(long, value_name = "US", default_value_t = 1000)]
+    compute_us: usize,
+    /// Keep rows in memory, for the steps with arithmetic alone
+    #[arg(long)]
+    memory: bool,
+    /// Let all but `mapped` read and write through the page cache, which is not limited for them
     #[arg(long)]
     buffered: bool,
     /// Steps to time, at least 1
-    #[arg(long, value_name = "N", default_value_t = 400)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
     #[command(flatten)]
     output: OutputOptions,
@@ -65,195 +88,240 @@ struct Report {
     machine: Host,
     workload: String,
     steps: usize,
-    k: usize,
-    slots: u32,
-    layers: usize,
-    row_bytes: usize,
-    file: FileReport,
-    settings: Vec<DiskRow>,
-    stage_two: StageTwo,
+    /// The rows of a request: the prompt.
+    #[serde(flatten)]
+    shape: FileShape,
+    /// The work of the steps with arithmetic; the others have one request.
+    #[serde(flatten)]
+    work: Work,
+    /// The file of the prompt.
+    file: Option<FileReport>,
+    /// Why there is no figure of fio; null if there is one.
+    fio_missing: Option<String>,
+    races: Vec<Race>,
     disturbance: Disturbance,
 }
 
-/// Means of counts and percentiles of times over the timed steps. Wrong rows are those of all steps.
-#[derive(Serialize)]
-struct DiskRow {
-    setting: &'static str,
-    reads_per_step: f64,
-    bytes_per_step: f64,
-    /// The median.
-    step_us: f64,
-    step_p99_us: f64,
-    wrong_rows: usize,
-    memory_bytes: usize,
-    #[serde(skip)]
-    spread: f64,
-}
-
-/// AVSG's file.
 #[derive(Serialize)]
 struct FileReport {
     what: String,
     /// Bytes of the device's block.
     block: usize,
     record_bytes: usize,
-    padding_percent: f64,
-}
-
-impl From<DiskInfo> for FileReport {
-    fn from(info: DiskInfo) -> Self {
-        let DiskInfo { block, record_bytes, padding, .. } = info;
-        let padding_percent = 100.0 * padding;
-        Self { what: info.to_string(), block, record_bytes, padding_percent }
-    }
+    /// Bytes of all rows, and of their records.
+    payload_bytes: usize,
+    padded_bytes: usize,
 }
 
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
     options.output.check(options.workload.path(), [])?;
     let folder = folder_on_disk("--folder", options.folder.as_deref())?;
-    let trace = options.workload.load(WARM_UP + options.steps)?;
-    let report = measure(options, &folder, &trace)?;
-    options.output.write(&report, || page(&report))?;
-    let wrong: usize = report.settings.iter().map(|row| row.wrong_rows).sum();
-    ensure!(wrong == 0, "{wrong} rows were wrong");
-    Ok(())
+    let report = measure(options, &folder)?;
+    options.output.write(&report, || page(&report))
 }
 
 impl Options {
     fn check(&self) -> Result<()> {
         at_least_1(&[("--steps", self.steps)], "leave it out")?;
-        in_range("--layers", self.layers, 1..=128, "choose the layers of one indexer")?;
+        check_tables([self.layers, self.indexers, self.requests])?;
+        in_range("--layers", self.layers, 1..=256, "choose those of the model")?;
+        in_range("--requests", self.requests, 1..=64, "choose 8, for example")?;
+        in_range("--compute-us", self.compute_us, 0..=1_000_000, "choose 1000, for example")?;
         let remedy = "choose 1152 or 656, for example";
         Ok(in_range("--row-bytes", self.row_bytes, 1..=1 << 20, remedy)?)
     }
 }
 
-fn measure(options: &Options, folder: &Path, trace: &Trace) -> Result<Report> {
-    let &Options { row_bytes, layers, .. } = options;
+fn measure(options: &Options, folder: &Path) -> Result<Report> {
+    let &Options { layers, indexers, requests, row_bytes, steps, .. } = options;
     let slots = options.workload.slots;
-    let timed = trace.steps.saturating_sub(WARM_UP);
-    let limit = format!("the trace needs more than {WARM_UP} steps of one token for the warm-up");
-    require(timed > 0, "trace", format!("{} steps", trace.steps), limit, "record more")?;
-    let records = trace.largest_id().map_or(1, |id| id as usize + 1);
-    let bar = output::progress(trace.steps, "disk");
-    let file = PoolFile { buffered: options.buffered, ..PoolFile::new(folder) };
-    let mut operator = Operator::new(file, [layers, records, row_bytes], trace.k, slots)?;
-    let info = operator.info()?;
-    let packed = Records { count: records, row_bytes, layers, stride: row_bytes * layers };
-    let padded = Records { stride: info.record_bytes, ..packed };
-    let packed_file = packed.write(folder)?;
-    let padded_file = padded.write(folder)?;
-    let padded_file = if options.buffered { padded_file } else { direct(&padded_file)? };
-    let mut every_row = EveryRow::new(operator.pool(), trace.k)?;
-    let mut mapped = Mapped::new(packed_file, packed, operator.memory_bytes())?;
-
+    let traces = options.workload.streams(requests, HISTORY + WARM_UP + steps.max(ROUNDS))?;
+    let ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
+    let selections = Selections::new(&traces, 1, slots as usize);
+    let (k, compute_us, way) = (traces[0].k, options.compute_us as f64, Way::Transfer);
+    let work = Work { requests, k, slots, compute_us, way };
+    let shape = FileShape { layers, indexers, rows: ids.next_multiple_of(CHUNK), row_bytes };
+    let warm_up = selections.fills + WARM_UP;
+    let turns = Turns { warm_up, steps, turn: TURN, settle: 0 };
+    let bar = output::progress(3 * (warm_up + steps), "disk");
+    let bench = Bench {
+        file: PoolFile { buffered: options.buffered, ..PoolFile::new(folder) },
+        shape,
+        work,
+        selections: &selections,
+        turns,
+        bar,
+    };
     let watch = Watch::start();
-    let settings: [(&str, &mut dyn Setting); 3] =
-        [("every row", &mut every_row), ("mapped", &mut mapped), ("AVSG", &mut operator)];
-    let mut settings =
-        settings.map(|(name, setting)| Tally { name, setting, reads: Vec::new(), wrong_rows: 0 });
-    let mut contenders: Vec<_> = settings.iter_mut().map(Tally::contender).collect();
-    let turns = Turns { warm_up: WARM_UP, steps: timed, turn: TURN, settle: 0 };
-    let ids = |step| Cow::Borrowed(trace.row(step, 0));
-    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?.concat();
-    drop(contenders);
-    let rows: Vec<DiskRow> =
-        settings.iter().zip(times).map(|(tally, times)| tally.row(times)).collect();
-    drop(bar);
-    let disturbance = watch.stop(timed * rows.len(), rows.iter().map(|row| row.spread));
-    let stage_two = stage_two::measure(&mut operator, &padded_file, padded, trace.k)?;
-    Ok(Report {
-        machine: Host::detect(),
-        workload: options.workload.name(),
-        steps: timed,
-        k: trace.k,
-        slots,
-        layers,
-        row_bytes,
-        file: info.into(),
-        settings: rows,
-        stage_two,
-        disturbance,
-    })
+    let (mut races, mut file, mut fio_missing) = (Vec::new(), None, None);
+    if !options.memory {
+        (file, fio_missing) = bench.prompt(&mut races)?;
+    }
+    bench.arithmetic(options.memory, &mut races)?;
+    let rows = || races.iter().flat_map(|race| &race.rows);
+    let disturbance = watch.stop(steps * rows().count(), rows().map(|row| row.spread));
+    let (machine, workload) = (Host::detect(), options.workload.name());
+    Ok(Report { machine, workload, steps, shape, work, file, fio_missing, races, disturbance })
 }
 
-/// A setting, and counts of its steps.
-struct Tally<'a> {
-    name: &'static str,
-    setting: &'a mut dyn Setting,
-    /// Reads and bytes of each step.
-    reads: Vec<[usize; 2]>,
-    wrong_rows: usize,
+/// What all races share.
+struct Bench<'a> {
+    file: PoolFile,
+    shape: FileShape,
+    work: Work,
+    selections: &'a Selections<'a>,
+    turns: Turns,
+    bar: Progress,
 }
 
-impl Tally<'_> {
-    fn contender(&mut self) -> Contender<'_> {
-        Contender::new(self.name, |ids, us| {
-            let step = self.setting.step(ids)?;
-            us[0] = step.us;
-            self.reads.push([step.reads, step.bytes]);
-            self.wrong_rows += step.wrong_rows;
-            Ok(())
-        })
+impl Bench<'_> {
+    fn race(&self, what: String, settings: Vec<Setting<'_>>, base: usize) -> Result<Race> {
+        let ids = |step| Cow::Owned(self.selections.step(step));
+        Race::run(what, settings, |_| base, self.turns, ids, |steps| self.bar.inc(steps))
     }
 
-    fn row(&self, times: Summary) -> DiskRow {
-        let timed = &self.reads[WARM_UP..];
-        let sum = |at: usize| timed.iter().map(|n| n[at]).sum::<usize>() as f64;
-        DiskRow {
-            setting: self.name,
-            reads_per_step: sum(0) / timed.len() as f64,
-            bytes_per_step: sum(1) / timed.len() as f64,
-            step_us: times.p50,
-            step_p99_us: times.p99,
-            wrong_rows: self.wrong_rows,
-            memory_bytes: self.setting.memory_bytes(),
-            spread: times.spread(),
+    /// Measures a prompt, and steps of one request over its file.
+    fn prompt(&self, races: &mut Vec<Race>) -> Result<(Option<FileReport>, Option<String>)> {
+        let (shape, folder) = (self.shape, &self.file.path);
+        let work = Work { requests: 1, compute_us: 0.0, ..self.work };
+        let kept = Kept::new(&self.file, shape)?;
+        // The first file is not timed.
+        kept.write()?;
+        let (config, pool) = (kept.config()?, kept.open()?);
+        let memory = work.memory_bytes(&config)?;
+        let (store, info) = pool.store().zip(pool.disk_info()).context("the pool has no file")?;
+        let token: usize = (0..shape.indexers).map(|n| store.layout().record_bytes(n)).sum();
+        let file = FileReport {
+            what: info.to_string(),
+            block: info.block,
+            record_bytes: info.record_bytes,
+            payload_bytes: shape.rows * shape.layers * shape.row_bytes,
+            padded_bytes: shape.rows * token,
+        };
+        drop(pool);
+        let fio = Fio::new(folder, &info)?;
+        let record = token / shape.indexers / info.block * info.block;
+        let settings = vec![
+            Setting::new("prompt", 0, |_| kept.write()),
+            fio.setting("fio, sequential writes", Job::Write, file.padded_bytes),
+            Setting::new("all rows", 0, |_| kept.read_all()),
+            fio.setting("fio, sequential reads", Job::Read, file.padded_bytes),
+            Setting::new("first step", memory, |ids| {
+                Server::new(Arc::new(kept.open()?), &config, work)?.step(ids)
+            }),
+            fio.setting("fio, random reads", Job::Random(record), work.k * token),
+        ];
+        let turns = Turns { warm_up: 0, steps: ROUNDS, turn: 1, settle: 0 };
+        let ids = |round| Cow::Owned(self.selections.step(self.turns.warm_up + round));
+        let beside_fio = |at| at | 1;
+        races.push(Race::run("session".into(), settings, beside_fio, turns, ids, |_| ())?);
+        let pool = Arc::new(kept.open()?);
+        let settings = vec![
+            every_row(&pool, work.k)?,
+            mapped(folder, shape, work.k, memory)?,
+            Server::new(pool, &config, work)?.setting("AVSG", memory),
+        ];
+        races.push(self.race("step".into(), settings, 2)?);
+        Ok((Some(file), fio.missing.take()))
+    }
+
+    /// Measures steps with arithmetic, and without.
+    fn arithmetic(&self, memory: bool, races: &mut Vec<Race>) -> Result<()> {
+        let (work, FileShape { layers, indexers, rows, .. }) = (self.work, self.shape);
+        let shape = FileShape { indexers: layers, rows: rows * work.requests, ..self.shape };
+        let config = shape.pool((!memory).then(|| self.file.clone()))?;
+        let pool = Arc::new(HostPool::new(&config)?);
+        write_rows(&pool)?;
+        pool.flush()?;
+        let ways = [
+            ("transfer", Way::Transfer, true),
+            ("hits first", Way::HitsFirst, true),
+            ("followers", Way::Followers(layers / indexers), layers > indexers),
+            ("two groups", Way::TwoGroups, work.requests > 1),
+        ];
+        for compute_us in [work.compute_us, 0.0] {
+            let setting = |(name, way, _)| {
+                let work = Work { compute_us, way, ..work };
+                let memory = work.memory_bytes(&config)?;
+                Ok(Server::new(Arc::clone(&pool), &config, work)?.setting(name, memory))
+            };
+            let some = ways.into_iter().filter(|way| way.2).map(setting);
+            let what = format!("{compute_us} us of arithmetic per layer");
+            races.push(self.race(what, some.collect::<Result<_>>()?, 0)?);
         }
+        Ok(())
     }
 }
 
-/// Returns the page: the answer, a row for each setting, and what was measured.
+/// Returns the page: the answers, a table of each race, and what was measured.
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let rows = &report.settings;
-    let [every, mapped, own] = &rows[..] else { return page };
-    let stage_two = &report.stage_two;
-    let beside = stage_two.fio_reads_per_second.map_or_else(String::new, |fio| {
-        format!(", {:.0} % of what fio reads", 100.0 * stage_two.reads_per_second / fio)
-    });
-    page.text(format!(
-        "A step takes {} us: {} times as fast as reads of every row, {} times as fast as a mapped file. Stage Two reads {} \
-         records per second{beside}.",
-        short(own.step_us),
-        short(every.step_us / own.step_us),
-        short(mapped.step_us / own.step_us),
-        short(stage_two.reads_per_second)
-    ));
-    let columns = "setting | reads per step (x) | bytes per step (x) | step, us (x) | p99, us | wrong rows | memory bytes";
-    let mut table = Table::new(columns.split(" | "));
-    for row in rows {
-        table.add_row([
-            row.setting.into(),
-            with_ratio(row.reads_per_step, row.reads_per_step / own.reads_per_step),
-            with_ratio(row.bytes_per_step, row.bytes_per_step / own.bytes_per_step),
-            with_ratio(row.step_us, row.step_us / own.step_us),
-            number(row.step_p99_us),
-            row.wrong_rows.into(),
-            row.memory_bytes.into(),
-        ]);
+    let Report { workload, steps, shape, work, file, fio_missing, races, .. } = report;
+    let find = |what| races.iter().flat_map(|race| &race.rows).find(|row| row.what == what);
+    let rate = |row: &Row| {
+        let of_fio = 100.0 / row.time_ratio;
+        let of_fio = if of_fio > 0.0 { format!(", {of_fio:.0} % of fio") } else { String::new() };
+        format!("{} MB/s{of_fio}", short(row.mb_per_second))
+    };
+    if let (Some(prompt), Some(all), Some(first)) =
+        (find("prompt"), find("all rows"), find("first step"))
+    {
+        page.text(format!(
+            "A prompt of {} tokens is written at {}. All rows are read at {}, and those that a first step selects at {}, \
+             {} times as fast.",
+            shape.rows, rate(prompt), rate(all), rate(first), short(all.step_us / first.step_us)
+        ));
     }
-    page.table(&table);
-    let Report { workload, steps, k, slots, layers, row_bytes, file, .. } = report;
+    if let (Some(every), Some(mapped), Some(own)) =
+        (find("every row"), find("mapped"), find("AVSG"))
+    {
+        page.text(format!(
+            "A step takes {} us: {} times as fast as reads of every row, {} times as fast as a mapped file.",
+            short(own.step_us), short(every.time_ratio), short(mapped.time_ratio)
+        ));
+    }
+    for Race { what, rows } in races {
+        let columns = format!("{what} | operations | MB | ms (x) | p99, ms | MB/s | memory, MB");
+        let mut table = Table::new(columns.split(" | "));
+        for row in rows {
+            let ms = row.step_us / 1e3;
+            let ratio = row.time_ratio;
+            table.add_row([
+                row.what.into(),
+                number(row.operations_per_step),
+                number(row.bytes_per_step / 1e6),
+                if ratio.is_finite() { with_ratio(ms, ratio) } else { number(ms) },
+                number(row.step_p99_us / 1e3),
+                number(row.mb_per_second),
+                number(row.memory_bytes as f64 / 1e6),
+            ]);
+        }
+        page.table(&table);
+        let differs = |row: &&Row| {
+            (row.operations_per_step, row.bytes_per_step)
+                != (rows[0].operations_per_step, rows[0].bytes_per_step)
+        };
+        for row in rows.iter().filter(|_| rows[0].what == "transfer").filter(differs) {
+            page.text(format!("{} reads more or less than transfer", row.what));
+        }
+    }
+    let Work { requests, k, slots, .. } = *work;
+    let FileShape { layers, indexers, row_bytes, .. } = *shape;
+    let [indexers, requests] =
+        [(indexers, "indexer"), (requests, "request")].map(|(n, noun)| count(n, noun));
     page.text(format!(
-        "measured  {}, {workload}: {steps} timed steps of one token, K = {k}, S = {slots}; counts are means, times medians, \
-         (x) how many times as much as AVSG",
+        "measured  {}, {workload}: {steps} timed steps of one token, {layers} layers, {indexers}, {requests} with arithmetic, \
+         K = {k}, S = {slots}, rows of {row_bytes} bytes; counts are means, times medians, (x) times as long as \
+         fio, AVSG or transfer; every row was right",
         report.machine.describe()
     ));
-    let rows = count(*layers, "row");
-    page.text(format!("file      {}; a record is {rows} of {row_bytes} bytes", file.what));
-    stage_two.fio_missing.iter().for_each(|fault| page.text(format!("fio       {fault}")));
+    if let Some(FileReport { what, payload_bytes, padded_bytes, .. }) = file {
+        page.text(format!(
+            "file      {what}; {payload_bytes} bytes of rows in {padded_bytes} of records"
+        ));
+    }
+    fio_missing.iter().for_each(|fault| page.text(format!("fio       {fault}")));
     page.text(format!("times     {}", report.disturbance.line()));
     page
 }

@@ -5,22 +5,20 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crate::baseline::{Matcher, PreviousStep, ScalarTable, count_operator_hits};
-use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::{Lifetime, Params};
 use avsg::engine::MachineChoice;
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use super::workload::Workload;
-use super::{Host, number, range, short};
+use super::{Host, number, race, range, short};
 use crate::checks::{in_range, require};
-use crate::command::busy::{Disturbance, Watch};
 use crate::command::engine_options::{TableOptions, machine};
 use crate::command::lifetimes::with_other_rule;
-use crate::command::output::{self, Cell, OutputOptions, Page, Table};
+use crate::command::output::{Cell, OutputOptions, Page, Table, count};
 use crate::stats::us_since;
 use crate::turns::{Contender, Turns};
 
@@ -52,31 +50,6 @@ pub struct Options {
     steps: usize,
     #[command(flatten)]
     output: OutputOptions,
-}
-
-#[derive(Serialize)]
-struct Report {
-    machine: Host,
-    workload: String,
-    k: usize,
-    slots: u32,
-    steps: usize,
-    disturbance: Disturbance,
-    /// The operator with each rule, then the others.
-    rows: Vec<MatchRow>,
-}
-
-/// The times of one contender.
-#[derive(Serialize)]
-struct MatchRow {
-    what: String,
-    median_us: f64,
-    first_decile_us: f64,
-    ninth_decile_us: f64,
-    /// Median time to learn from a step, of the rule learned.
-    learn_us: Option<f64>,
-    /// In percent after the first step, of the operator; null if no later step selects an id.
-    hit_rate: Option<f64>,
 }
 
 /// A contender; the operator also has its geometry. A step gives each id of one token a slot and lists the misses,
@@ -138,71 +111,60 @@ pub fn run(options: &Options) -> Result<()> {
         format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");
     let is_long = trace.steps > WARM_UP;
     require(is_long, "trace steps", trace.steps, limit, "record a longer trace")?;
-    let entries = options.line_up(trace.k)?;
-    let watch = Watch::start();
-    let rows = measure(&trace, entries)?;
+    let (params, mut contenders): (Vec<_>, Vec<_>) = options.line_up(trace.k)?.into_iter().unzip();
     let steps = trace.steps - WARM_UP;
-    let own = rows.iter().filter(|row| row.hit_rate.is_some());
-    let spreads = own.map(|row| row.ninth_decile_us / row.median_us);
-    let disturbance = watch.stop(steps, spreads);
-    let (machine, workload) = (Host::detect(), options.workload.name());
-    let (k, slots) = (trace.k, options.workload.slots);
-    let report = Report { machine, workload, k, slots, steps, disturbance, rows };
-    options.output.write(&report, || page(&report))
-}
-
-fn measure(trace: &Trace, entries: Vec<Entry>) -> Result<Vec<MatchRow>> {
-    let turns = Turns { warm_up: WARM_UP, steps: trace.steps - WARM_UP, turn: TURN, settle: 0 };
-    let bar = output::progress(trace.steps, "match");
-    let (params, mut contenders): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    let turns = Turns { warm_up: WARM_UP, steps, turn: TURN, settle: 0 };
     let ids = |step| Cow::Borrowed(trace.row(step, 0));
-    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
+    let (times, disturbance) = race("match", &turns, &mut contenders, ids)?;
     let machine = Machine::find(MachineChoice::Auto)?;
-    let rows = contenders.into_iter().zip(params).zip(times);
-    rows.map(|((contender, params), times)| {
-        let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
-        let hits = params.map(|p| count_operator_hits(trace, &p, machine)).transpose()?;
-        Ok(MatchRow {
-            what: contender.name,
-            median_us: times[0].p50,
-            first_decile_us: times[0].p10,
-            ninth_decile_us: times[0].p90,
-            learn_us: learns.then(|| times[1].p50),
-            hit_rate: hits.and_then(|hits| hits.percent()),
-        })
-    })
-    .collect()
-}
-
-fn page(report: &Report) -> Page {
+    let (workload, slots) = (options.workload.name(), options.workload.slots);
     let mut page = Page::default();
-    let Report { machine, workload, k, slots, steps, rows, .. } = report;
-    let (own, others) = (&rows[0], &rows[rows.len() - 2..]);
-    let ratios = [&others[0], &others[1]].map(|row| short(row.median_us / own.median_us));
+    let own = times[0][0].p50;
+    let [scalar, merge] = [2, 1].map(|back| short(times[times.len() - back][0].p50 / own));
     page.text(format!(
-        "One token matches in {} us: {} times as fast as a scalar core, {} times as fast as sort and merge.",
-        short(own.median_us),
-        ratios[0],
-        ratios[1]
+        "One token matches in {} us: {scalar} times as fast as a scalar core, {merge} times as fast as sort and merge.",
+        short(own)
     ));
     let columns = "what | median, us | first to ninth decile | x AVSG | hits, % | learning, us";
-    let mut table = Table::new(columns.split(" | "));
-    for row in rows {
+    let (mut table, mut rows) = (Table::new(columns.split(" | ")), Vec::new());
+    for ((contender, params), times) in contenders.iter().zip(params).zip(times) {
+        let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
+        let hits = params.map(|p| count_operator_hits(&trace, &p, machine)).transpose()?;
+        let (hit_rate, us) = (hits.and_then(|hits| hits.percent()), times[0]);
+        let learn_us = learns.then(|| times[1].p50);
         table.add_row([
-            (&row.what).into(),
-            number(row.median_us),
-            range(row.first_decile_us, row.ninth_decile_us),
-            number(row.median_us / own.median_us),
-            row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
-            row.learn_us.map_or_else(Cell::none, number),
+            (&contender.name).into(),
+            number(us.p50),
+            range(us.p10, us.p90),
+            number(us.p50 / own),
+            hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
+            learn_us.map_or_else(Cell::none, number),
         ]);
+        rows.push(json!({
+            "what": contender.name,
+            "median_us": us.p50,
+            "first_decile_us": us.p10,
+            "ninth_decile_us": us.p90,
+            "learn_us": learn_us,
+            "hit_rate": hit_rate,
+        }));
     }
     page.table(&table);
-    let steps = output::count(*steps, "step");
+    let (machine, k) = (Host::detect(), trace.k);
+    let timed = count(steps, "step");
     page.text(format!(
-        "measured  {}, {workload}: {steps}, K = {k}, S = {slots}",
+        "measured  {}, {workload}: {timed}, K = {k}, S = {slots}",
         machine.describe()
     ));
-    page.text(format!("times     {}", report.disturbance.line()));
-    page
+    page.text(format!("times     {}", disturbance.line()));
+    let report = json!({
+        "machine": machine,
+        "workload": workload,
+        "k": k,
+        "slots": slots,
+        "steps": steps,
+        "disturbance": disturbance,
+        "rows": rows,
+    });
+    options.output.write(&report, || page)
 }

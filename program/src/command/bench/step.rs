@@ -6,24 +6,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
-use avsg::device::params::{MAX_TOKENS, Params};
+use avsg::device::params::{Lifetime, MAX_TOKENS, Params};
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::pool::HostPool;
 use avsg::system::available_memory;
 use avsg::system::cpus::allowed_cpu_count;
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::contenders::{Entry, Server, Shared, Sizes};
-use crate::stats::Summary;
 use crate::turns::{Contender, Turns};
 
 use super::workload::{HISTORY, Selections, Workload};
-use super::{Host, number, range, short};
+use super::{Host, number, race, range, short};
 use crate::checks::in_range;
-use crate::command::busy::{Disturbance, Watch};
-use crate::command::engine_options::{TableOptions, machine};
-use crate::command::output::{self, OutputOptions, Page, Table};
+use crate::command::engine_options::{TableOptions, lifetime, machine};
+use crate::command::output::{OutputOptions, Page, Table, count};
 use crate::trace::Trace;
 
 #[derive(Args, Debug)]
@@ -50,8 +48,8 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
     /// Lifetime rule: constant:L or learned [default: learned if S >= 2*K, else constant:127]
-    #[arg(long, value_name = "RULE")]
-    lifetime: Option<String>,
+    #[arg(long, value_name = "RULE", value_parser = lifetime)]
+    lifetime: Option<Lifetime>,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
     #[arg(long, default_value = "auto", value_parser = machine())]
     machine: MachineChoice,
@@ -70,40 +68,6 @@ pub struct Options {
     steps: usize,
     #[command(flatten)]
     output: OutputOptions,
-}
-
-#[derive(Serialize)]
-struct Report {
-    machine: Host,
-    workload: String,
-    /// Without the bytes of a row if no row was copied.
-    #[serde(flatten)]
-    sizes: Sizes,
-    k: usize,
-    slots: u32,
-    lifetime: String,
-    /// The vector machine that ran the kernels.
-    kernels: String,
-    /// Rows that missed, for each layer of a step.
-    misses_per_layer: f64,
-    disturbance: Disturbance,
-    rows: Vec<StepRow>,
-}
-
-/// The times of one part of a contender's steps.
-#[derive(Serialize)]
-struct StepRow {
-    what: String,
-    layers: usize,
-    /// Tables or buffers that the contender has.
-    buffers: usize,
-    /// Median time of a step, divided by layers and requests.
-    us_per_request: f64,
-    /// The same of the first decile and of the ninth.
-    us_first_decile: f64,
-    us_ninth_decile: f64,
-    /// Median time of a step.
-    step_us: f64,
 }
 
 /// The turns of the contenders. The tables are warm after eight steps.
@@ -146,7 +110,7 @@ pub fn run(options: &Options) -> Result<()> {
     let length = HISTORY + turns.total() * options.tokens;
     let traces = options.workload.streams(options.requests, length)?;
     sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
-    let rule = TableOptions { lifetime: options.lifetime.clone(), ..TableOptions::default() };
+    let rule = TableOptions { lifetime: options.lifetime, ..TableOptions::default() };
     let params = rule.params(traces[0].k, options.tokens, options.workload.slots, 0)?;
     let config = options.config(params, options.requests, sizes.threads);
     if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {
@@ -158,51 +122,77 @@ pub fn run(options: &Options) -> Result<()> {
     let entries = line_up(options, &sizes, &params, &server)?;
     let selections = Selections::new(&traces, options.tokens, options.workload.slots as usize);
     turns.warm_up += selections.fills;
-    let bar = output::progress(turns.total(), "step");
-    let watch = Watch::start();
     let (about, mut contenders): (Vec<_>, Vec<_>) =
         entries.into_iter().map(|e| ((e.layers, e.buffers), e.contender)).unzip();
     let ids = |step| Cow::Owned(selections.step(step));
-    let times = turns.take(&mut contenders, ids, |steps| bar.inc(steps))?;
-    drop(bar);
-    let misses_per_layer = server.borrow().misses_after(turns.warm_up);
-    let rows: Vec<StepRow> = (contenders.iter().zip(about).zip(&times))
-        .flat_map(|((contender, about), times)| rows(contender, about, times, sizes.requests))
-        .collect();
-    let spreads = rows.iter().map(|row| row.us_ninth_decile / row.us_per_request);
-    let disturbance = watch.stop(options.steps, spreads);
-    let report = Report {
-        machine: Host::detect(),
-        workload: options.workload.name(),
-        sizes,
-        k: traces[0].k,
-        slots: options.workload.slots,
-        lifetime: params.lifetime.to_string(),
-        kernels,
-        misses_per_layer,
-        disturbance,
-        rows,
-    };
-    options.output.write(&report, || page(&report))
-}
-
-/// Returns the times of each part of a contender that has as many layers and buffers as `about` tells.
-fn rows<'a>(
-    Contender { name, parts, .. }: &'a Contender<'_>,
-    (layers, buffers): (usize, usize),
-    times: &'a [Summary],
-    requests: usize,
-) -> impl Iterator<Item = StepRow> + 'a {
-    let each = 1.0 / (layers * requests) as f64;
-    parts.iter().zip(times).map(move |(part, times)| StepRow {
-        what: if part.is_empty() { name.clone() } else { format!("{name}: {part}") },
-        layers,
-        buffers,
-        us_per_request: times.p50 * each,
-        us_first_decile: times.p10 * each,
-        us_ninth_decile: times.p90 * each,
-        step_us: times.p50,
-    })
+    let (times, disturbance) = race("step", &turns, &mut contenders, ids)?;
+    let misses = server.borrow().misses_after(turns.warm_up);
+    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
+    let mut table = Table::new(columns.split(" | "));
+    let (mut rows, mut medians) = (Vec::new(), Vec::new());
+    for ((Contender { name, parts, .. }, (layers, buffers)), times) in
+        contenders.iter().zip(about).zip(times)
+    {
+        let each = 1.0 / (layers * sizes.requests) as f64;
+        for (part, us) in parts.iter().zip(times) {
+            let what = if part.is_empty() { name.clone() } else { format!("{name}: {part}") };
+            let [low, median, high] = [us.p10, us.p50, us.p90].map(|us| us * each);
+            table.add_row([
+                (&what).into(),
+                layers.into(),
+                buffers.into(),
+                number(median),
+                range(low, high),
+                number(us.p50 / 1e3),
+            ]);
+            rows.push(json!({
+                "what": what,
+                "layers": layers,
+                // Tables or buffers that the contender has.
+                "buffers": buffers,
+                // The time of a step, divided by layers and requests.
+                "us_per_request": median,
+                "us_first_decile": low,
+                "us_ninth_decile": high,
+                "step_us": us.p50,
+            }));
+            medians.push((what, us.p50));
+        }
+    }
+    let (machine, workload) = (Host::detect(), options.workload.name());
+    let (k, slots, lifetime) = (params.k, params.slots, params.lifetime.to_string());
+    let mut page = Page::default();
+    page.text(verdict(&medians));
+    page.table(&table);
+    let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
+    page.text(format!("measured  {}, {workload}", machine.describe()));
+    page.text(format!(
+        "assumed   {layers} layers, {}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {}, {kernels}; \
+         {misses:.0} misses per layer and step",
+        count(indexers, "indexer"),
+        count(threads, "thread"),
+    ));
+    page.text(format!("times     medians, {}", disturbance.line()));
+    let report = json!({
+        "machine": machine,
+        "workload": workload,
+        "layers": layers,
+        "indexers": indexers,
+        "requests": requests,
+        "tokens": tokens,
+        "threads": threads,
+        // Null if no row was copied.
+        "row_bytes": sizes.row_bytes,
+        "k": k,
+        "slots": slots,
+        "lifetime": lifetime,
+        // The vector machine that ran the kernels.
+        "kernels": kernels,
+        "misses_per_layer": misses,
+        "disturbance": disturbance,
+        "rows": rows,
+    });
+    options.output.write(&report, || page)
 }
 
 fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
@@ -234,40 +224,10 @@ fn line_up(
     Ok(entries)
 }
 
-fn page(report: &Report) -> Page {
-    let mut page = Page::default();
-    page.text(verdict(report));
-    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
-    let mut table = Table::new(columns.split(" | "));
-    for row in &report.rows {
-        table.add_row([
-            (&row.what).into(),
-            row.layers.into(),
-            row.buffers.into(),
-            number(row.us_per_request),
-            range(row.us_first_decile, row.us_ninth_decile),
-            number(row.step_us / 1e3),
-        ]);
-    }
-    page.table(&table);
-    let Report { sizes, k, slots, lifetime, .. } = report;
-    let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
-    let [indexers, threads] =
-        [(indexers, "indexer"), (threads, "thread")].map(|(n, noun)| output::count(*n, noun));
-    page.text(format!("measured  {}, {}", report.machine.describe(), report.workload));
-    page.text(format!(
-        "assumed   {layers} layers, {indexers}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {threads}, \
-         {}; {:.0} misses per layer and step",
-        report.kernels, report.misses_per_layer,
-    ));
-    page.text(format!("times     medians, {}", report.disturbance.line()));
-    page
-}
-
-/// Returns the answer in one sentence.
-fn verdict(report: &Report) -> String {
-    let find = |what: &str| report.rows.iter().find(|row| row.what.ends_with(what));
-    let us = |what: &str| find(what).map_or(f64::NAN, |row| row.step_us);
+/// Returns the answer in one sentence, from the median times of a step.
+fn verdict(medians: &[(String, f64)]) -> String {
+    let find = |end: &str| medians.iter().find(|(what, _)| what.ends_with(end));
+    let us = |end: &str| find(end).map_or(f64::NAN, |&(_, us)| us);
     let (plan, transfer) = (us("AVSG: plan"), us("AVSG: transfer"));
     let lru = short(us("lru_resident_compact") / plan);
     let plans = short(plan / 1e3);

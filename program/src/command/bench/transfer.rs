@@ -9,13 +9,13 @@ use avsg::rows::RowFormat;
 use avsg::system::cpus::MAX_CORES;
 use avsg_measure::splitmix::SplitMix64;
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use super::{Host, number, short};
 use crate::checks::{in_range, require};
-use crate::command::busy::{Disturbance, Watch};
+use crate::command::busy::Watch;
 use crate::command::output::{self, Cell, OutputOptions, Page, Table};
-use crate::throughput::{self, Throughput};
+use crate::throughput;
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
@@ -48,14 +48,6 @@ pub struct Options {
     repeats: usize,
     #[command(flatten)]
     output: OutputOptions,
-}
-
-#[derive(Serialize)]
-struct Report {
-    machine: Host,
-    k: usize,
-    disturbance: Disturbance,
-    throughput: Vec<Throughput>,
 }
 
 impl Options {
@@ -107,13 +99,9 @@ pub fn run(options: &Options) -> Result<()> {
     let spreads = throughput.iter().map(|row| row.time_spread);
     let disturbance = watch.stop(options.repeats * throughput.len(), spreads);
     drop(bar);
-    let report = Report { machine: Host::detect(), k: options.k, disturbance, throughput };
-    options.output.write(&report, || page(&report))
-}
-
-fn page(report: &Report) -> Page {
+    let machine = Host::detect();
     let mut page = Page::default();
-    let first = &report.throughput[0];
+    let first = &throughput[0];
     page.text(format!(
         "Rows of {} bytes are copied at {} GB/s: {:.0} % of the best plain loop, {} times a loop of memcpy.",
         first.row_bytes,
@@ -124,7 +112,7 @@ fn page(report: &Report) -> Page {
     let columns = "row bytes | Stage Two, GB/s | its copier | memcpy loop, GB/s | best loop, GB/s | its copier | \
                    Stage Two, % of best";
     let mut table = Table::new(columns.split(" | "));
-    for row in &report.throughput {
+    for row in &throughput {
         table.add_row([
             row.row_bytes.into(),
             number(row.engine_gbs),
@@ -137,7 +125,13 @@ fn page(report: &Report) -> Page {
     }
     page.table(&table);
     let (rows, cores) = (first.rows, output::count(first.cores, "copying core"));
-    page.text(format!("measured  {}, {cores}, {rows} rows at once", report.machine.describe()));
-    page.text(format!("times     {}", report.disturbance.line()));
-    page
+    page.text(format!("measured  {}, {cores}, {rows} rows at once", machine.describe()));
+    page.text(format!("times     {}", disturbance.line()));
+    let report = json!({
+        "machine": machine,
+        "k": options.k,
+        "disturbance": disturbance,
+        "throughput": throughput,
+    });
+    options.output.write(&report, || page)
 }

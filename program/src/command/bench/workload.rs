@@ -1,5 +1,6 @@
 //! The trace that a bench runs on: a recorded one, or the paper's synthetic workload.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::checks::require;
@@ -130,15 +131,9 @@ impl<'a> Selections<'a> {
 /// Returns at most `slots` different ids that the first [`HISTORY`] rows of a trace select, those that were
 /// selected last at the end.
 fn history(trace: &Trace, slots: usize) -> Vec<i32> {
-    let mut seen = vec![false; trace.largest_id().map_or(0, |id| id as usize + 1)];
-    let mut all = Vec::new();
-    for row in (0..HISTORY).rev() {
-        for &id in trace.row(row, 0).iter().filter(|id| **id >= 0) {
-            if all.len() < slots && !std::mem::replace(&mut seen[id as usize], true) {
-                all.push(id);
-            }
-        }
-    }
+    let mut seen = HashSet::new();
+    let latest = (0..HISTORY).rev().flat_map(|row| trace.row(row, 0)).copied();
+    let mut all: Vec<i32> = latest.filter(|&id| id >= 0 && seen.insert(id)).take(slots).collect();
     all.reverse();
     all
 }

@@ -80,8 +80,13 @@ pub const CHECKS: [Check; 28] = [
     fact("sync_all_captured", words::AS_EXPECTED, |harness| words::sync_all_twice(harness, true)),
     fact("select_after_gather_mask", words::AS_EXPECTED, words::select_after_gather_mask),
     fact("gather_16_bit", words::AS_EXPECTED, words::gather_16_bit),
-    fact("cast_int8_to_half", words::AS_EXPECTED, words::cast_int8),
-    fact("cast_int16_to_half", words::AS_EXPECTED, words::cast_int16),
+    // Every value of int8, and of int16 the numbers from -256 to 255.
+    fact("cast_int8_to_half", words::AS_EXPECTED, |harness| {
+        words::cast(harness, c"avsg_probe_cast_8", 128, |at| (at as u8).cast_signed().into())
+    }),
+    fact("cast_int16_to_half", words::AS_EXPECTED, |harness| {
+        words::cast(harness, c"avsg_probe_cast_16", 256, |at| at as i16 - 256)
+    }),
     fact("int32_overflow", "", words::overflow),
     fact("hugetlb_registration", "true", facts::hugetlb),
     fact("largest_registration", "", facts::largest),

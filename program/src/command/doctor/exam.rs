@@ -1,47 +1,20 @@
 //! The examination: which checks run, and the report of them all.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-use std::{env, fs};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use avsg::Error;
 use avsg_linker::ascend::cann;
-use clap::ValueEnum as _;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::check::{CHECKS, Check, CheckKind};
 use super::options::Options;
-use super::report::{FoundDevice, Line, NoDevice, Report, Toolkit};
+use super::report::{Line, Report, Toolkit};
 use super::times::ROWS;
 use super::{harness, watch};
-
-/// Runs a check in a process of its own. Returns its result, or how its process ended without one.
-fn watched<T: DeserializeOwned>(
-    options: &Options,
-    check: &str,
-    folder: &Path,
-) -> Result<std::result::Result<T, (&'static str, String)>> {
-    let program = env::current_exe().context("finding this program")?;
-    let mut command = Command::new(program);
-    let device = options.target.device.to_possible_value().context("the device has a name")?;
-    command.args(["doctor", "--device", device.get_name()]);
-    command.args(["--limit", &options.limit.to_string()]);
-    if let Some(library) = &options.target.library {
-        command.arg("--library").arg(library);
-    }
-    for (name, value) in [("--k", options.target.k), ("--slots", options.target.slots)] {
-        command.args(value.map(|value| format!("{name}={value}")));
-    }
-    command.args(["--check", check]).arg(folder);
-    Ok(match watch::run(&mut command, Duration::from_secs(options.limit))? {
-        Ok(text) => Ok(serde_json::from_str(&text)?),
-        Err(end) => Err(end),
-    })
-}
 
 /// Returns the CANN of this machine, and what it is too old for.
 fn toolkit() -> Toolkit {
@@ -85,24 +58,33 @@ pub fn examine(options: &Options) -> Result<Report> {
         device: None,
         lines: Vec::new(),
     };
-    type Described = std::result::Result<FoundDevice, NoDevice>;
-    match watched::<Described>(options, "device", Path::new(""))? {
+    type Described = std::result::Result<Map<String, Value>, (String, Option<String>)>;
+    let limit = Duration::from_secs(options.target.limit);
+    match watch::run::<Described>("device", Path::new(""), limit)? {
         Ok(Ok(device)) => report.device = Some(device),
-        Ok(Err(NoDevice { reason, no_runtime })) => {
-            refuse_file(options.target.library.as_deref(), no_runtime)?;
+        Ok(Err((reason, tried))) => {
+            // A file that does not exist is no mistake: the same command then runs on machines with and without a device.
+            let file = options.target.library.as_deref().filter(|file| file.exists());
+            if let Some((file, tried)) = file.zip(tried) {
+                let limit = format!("this file is no Ascend runtime: {tried}");
+                let remedy = "pass the path of libascendcl.so, or leave it out";
+                return Err(Error::invalid("--library", file.display(), limit, remedy).into());
+            }
             report.no_device = Some(reason);
         }
         Err((status, text)) => add(&mut report.lines, "device", Line::bad(status, text)),
     }
     let Some(device) = &report.device else { return Ok(report) };
+    let chip = device["soc"].as_str().unwrap_or_default();
     for remark in &report.cann.remarks {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
-    let (target, plain) = (&options.target, harness::plain(&options.target));
-    let built = harness::build(target, &device.soc, &plain, false);
+    let target = &options.target;
+    let plain = harness::plain(target);
+    let built = harness::build(target, chip, &plain, false);
     let built = built.and_then(|folder| {
-        harness::build_probes(target, &device.soc, &folder)?;
+        harness::build_probes(target, chip, &folder)?;
         Ok(folder)
     });
     let line = Line::new(built.as_ref().map(|_| true.into()).map_err(|e| anyhow!("{e:#}")));
@@ -114,9 +96,9 @@ pub fn examine(options: &Options) -> Result<Report> {
         let params = (check.vary)(plain);
         let folder = match params == plain && !check.inlined {
             true => Ok(folder.clone()),
-            false => harness::build(target, &device.soc, &params, check.inlined),
+            false => harness::build(target, chip, &params, check.inlined),
         };
-        for (name, line) in examined(options, check, folder, &report.lines)? {
+        for (name, line) in examined(limit, check, folder, &report.lines)? {
             let line = Line { expected: check.expected.into(), ..line };
             add(&mut report.lines, &name, line);
         }
@@ -126,7 +108,7 @@ pub fn examine(options: &Options) -> Result<Report> {
 
 /// Returns the lines of a check with the kernels of a folder, or the reason why it cannot run.
 fn examined(
-    options: &Options,
+    limit: Duration,
     check: &Check,
     folder: Result<PathBuf>,
     lines: &[(String, Line)],
@@ -139,7 +121,7 @@ fn examined(
             Err(("not_run", format!("it needs {kernel}, which was not right")))
         }
         (None, Err(error)) => Err(("not_run", format!("{error:#}"))),
-        (None, Ok(folder)) => watched(options, check.name, &folder)?,
+        (None, Ok(folder)) => watch::run(check.name, &folder, limit)?,
     };
     let (status, reason) = match ended {
         Ok(lines) => return Ok(lines),
@@ -150,8 +132,8 @@ fn examined(
         CheckKind::Kernels(_) => vec![without(check.name, status.into())],
         CheckKind::Fact(_) => vec![without(check.name, Value::Null)],
         CheckKind::Times => {
-            let rows = ROWS.iter().filter(|row| row.check == check.name);
-            rows.map(|row| without(row.name, Value::Null)).collect()
+            let rows = ROWS.iter().filter(|row| row.1 == check.name);
+            rows.map(|row| without(row.0, Value::Null)).collect()
         }
     })
 }
@@ -165,14 +147,4 @@ fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
         eprintln!("{name}: {shown}, expected {expected}; docs/ascend.md says what it decides");
     }
     lines.push((name.to_owned(), line));
-}
-
-/// Refuses a file that was named as the runtime and is none. A file that does not exist is no mistake: the same
-/// command then runs on machines with and without a device.
-fn refuse_file(library: Option<&Path>, no_runtime: Option<String>) -> Result<()> {
-    let file = library.filter(|file| file.exists());
-    let Some((file, tried)) = file.zip(no_runtime) else { return Ok(()) };
-    let limit = format!("this file is no Ascend runtime: {tried}");
-    let remedy = "pass the path of libascendcl.so, or leave it out";
-    Err(Error::invalid("--library", file.display(), limit, remedy).into())
 }

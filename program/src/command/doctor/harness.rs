@@ -13,24 +13,25 @@ use avsg_linker::ascend::object::code_bytes;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::ascend::{ascendc, soc};
 
+use serde_json::{Value, json};
+
 use super::probe::Probe;
-use super::report::FoundDevice;
 use super::target::{DeviceKind, Target};
 use crate::output_file;
 
-/// A file of probes, by its name without the ending. Each is built alone, so that the other runs if CANN refuses one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probes(&'static str);
-
-pub const BEHAVIOUR: Probes = Probes("avsg_probes_behaviour");
-pub const TIMES: Probes = Probes("avsg_probes_times");
+/// The files of probes by their names without the ending. Each is built alone, so that the other runs if CANN refuses one.
+pub const BEHAVIOUR: &str = "avsg_probes_behaviour";
+pub const TIMES: &str = "avsg_probes_times";
 
 /// The files of probes with their texts, each behind the text that they share.
-const PROBE_FILES: [(Probes, &str); 2] =
+const PROBE_FILES: [(&str, &str); 2] =
     [(BEHAVIOUR, include_str!("probes/behaviour.cpp")), (TIMES, include_str!("probes/times.cpp"))];
 
 /// The name of the file with all kernels for the simulator.
 const TOGETHER: &str = "avsg_kernels.cpp";
+
+/// The ending of the file with the words by which CANN refused a file of probes.
+const REFUSED: &str = "refused";
 
 /// The bytes of a row in the checks.
 pub const ROW: usize = 1152;
@@ -48,12 +49,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(
-        target: &Target,
-        limit: u64,
-        folder: &Path,
-        vary: fn(Params) -> Params,
-    ) -> Result<Self> {
+    pub fn new(target: &Target, folder: &Path, vary: fn(Params) -> Params) -> Result<Self> {
         let source = match (&target.library, target.device) {
             (Some(path), _) => Source::Path(path.clone()),
             (None, DeviceKind::AscendSim) => simulated::source(),
@@ -61,7 +57,7 @@ impl Harness {
         };
         let context = Context::for_device(Arc::new(Acl::open(&source)?), 0)?;
         // The runtime should report a kernel that hangs before this process is stopped.
-        let timeout = u32::try_from(limit.saturating_mul(500)).unwrap_or(60_000);
+        let timeout = u32::try_from(target.limit.saturating_mul(500)).unwrap_or(60_000);
         Ok(Self {
             cores: context.vector_cores()?,
             context,
@@ -91,32 +87,34 @@ impl Harness {
     ///
     /// # Errors
     /// If it was not built: contains CANN's words.
-    pub fn probe(&self, probes: Probes) -> Result<Probe> {
-        let Probes(name) = probes;
-        if self.simulated {
-            return Probe::new(&self.context, &source(&self.folder, name), self.timeout);
+    pub fn probe(&self, name: &str) -> Result<Probe> {
+        let mut file = source(&self.folder, name);
+        if !self.simulated {
+            if let Ok(why) = fs::read_to_string(file.with_extension(REFUSED)) {
+                bail!("CANN refuses {name}: {why}");
+            }
+            file = toolchain::object(&self.folder, name);
         }
-        if let Ok(why) = fs::read_to_string(refusal(&self.folder, name)) {
-            bail!("CANN refuses {name}: {why}");
-        }
-        Probe::new(&self.context, &toolchain::object(&self.folder, name), self.timeout)
+        Probe::new(&self.context, &file, self.timeout)
     }
 
-    pub fn describe(&self) -> Result<FoundDevice> {
+    /// Returns the device as its runtime describes it, and the geometry of the kernels that run.
+    pub fn describe(&self) -> Result<Value> {
         let acl = self.context.acl();
         let (free, total) = self.context.free_and_total_bytes()?;
-        Ok(FoundDevice {
-            device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
-            library: acl.name().to_owned(),
-            soc: acl.soc_name(),
-            vector_cores: self.cores,
-            memory_free_bytes: free,
-            memory_total_bytes: total,
-            runtime_lacks: acl.lacks(Need::Optional).map(String::from).collect(),
-            k: self.params.k,
-            slots: self.params.slots,
-            row_bytes: ROW,
-        })
+        Ok(json!({
+            "device": if self.simulated { "ascend-sim" } else { "ascend" },
+            "library": acl.name(),
+            "soc": acl.soc_name(),
+            "vector_cores": self.cores,
+            "memory_free_bytes": free,
+            "memory_total_bytes": total,
+            // The functions of a newer CANN.
+            "runtime_lacks": acl.lacks(Need::Optional).map(String::from).collect::<Vec<_>>(),
+            "k": self.params.k,
+            "slots": self.params.slots,
+            "row_bytes": ROW,
+        }))
     }
 }
 
@@ -155,18 +153,18 @@ pub fn build(target: &Target, chip: &str, params: &Params, inlined: bool) -> Res
 
 /// Writes the probes into a folder of kernels, and builds them.
 pub fn build_probes(target: &Target, chip: &str, folder: &Path) -> Result<()> {
-    for (Probes(name), text) in PROBE_FILES {
+    for (name, text) in PROBE_FILES {
         let text = [include_str!("probes/common.h"), "\n", text].concat();
         // It is replaced as a whole, because another process may be reading it.
         output_file::write(&source(folder, name), text.as_bytes())?;
     }
     if target.simulated() {
-        let [behaviour, times] = PROBE_FILES.map(|(Probes(name), _)| source(folder, name));
+        let [behaviour, times] = PROBE_FILES.map(|(name, _)| source(folder, name));
         return Ok(simulated::compile(&[&behaviour, &times])?);
     }
     let toolchain = Toolchain::find()?;
-    for (Probes(name), _) in PROBE_FILES {
-        let why = refusal(folder, name);
+    for (name, _) in PROBE_FILES {
+        let why = source(folder, name).with_extension(REFUSED);
         match toolchain.build(folder, &[name], built_for(chip)) {
             Err(error) => fs::write(&why, error.to_string())?,
             Ok(()) if why.exists() => fs::remove_file(&why)?,
@@ -185,9 +183,4 @@ fn built_for(chip: &str) -> &'static str {
 /// Returns the text of a file of probes.
 fn source(folder: &Path, probes: &str) -> PathBuf {
     folder.join(format!("{probes}.cpp"))
-}
-
-/// Returns the file with the words by which CANN refused a file of probes.
-fn refusal(folder: &Path, probes: &str) -> PathBuf {
-    folder.join(format!("{probes}.refused"))
 }

@@ -31,12 +31,14 @@ struct Differs(String);
 /// exception; `hung` if one did not end; `not_run` if something else failed before it. The reason names the kernel.
 pub fn run(harness: &Harness, kernels: &[KernelName]) -> Line {
     let mut each = kernels.iter().map(|&kernel| {
-        let done = match kernel {
-            KernelName::Reset => reset(harness),
-            KernelName::Plan => steps(harness, kernel, None),
-            KernelName::Transfer | KernelName::Step => transfer(harness, kernel),
-            KernelName::Append => append(harness),
-        };
+        let done = check(harness, kernel, None).and_then(|()| match kernel {
+            KernelName::Transfer | KernelName::Step => {
+                let placed = Placed::new(harness, STATES, ROW)?;
+                let done = check(harness, kernel, Some(placed));
+                done.context("with slots by a table of blocks and a slot_base")
+            }
+            _ => Ok(()),
+        });
         done.with_context(|| kernel.entry().to_string_lossy().into_owned())
     });
     match each.try_for_each(|done| done) {
@@ -119,52 +121,23 @@ impl Pair {
         Ok(Self { engines, plans, placed })
     }
 
-    /// Compares the results and the tables of both engines after a step.
-    fn compare(&mut self, batch: &OwnedBatch) -> Result<()> {
-        let [device, cpu] = &self.plans;
-        let slots =
-            |plan: &Plan| (0..batch.rows()).flat_map(|row| plan.slots(row)).copied().collect();
-        let slots: [Vec<i32>; 2] = [device, cpu].map(slots);
-        first_difference("slot", &slots[0], &slots[1])?;
-        first_difference("number of valid ids", device.valid(), cpu.valid())?;
-        first_difference("number of misses", device.row_misses(), cpu.row_misses())?;
-        let lists = |plan: &Plan, state| {
-            let Misses { position, id, slot, row } = plan.misses(state);
-            [position, id, slot, row, &[plan.status(state)]].concat()
-        };
-        if (0..STATES).any(|state| lists(device, state) != lists(cpu, state)) {
-            return Err(Differs("the miss lists differ from the CPU's".into()).into());
-        }
-        self.compare_tables()
-    }
-
-    fn compare_tables(&mut self) -> Result<()> {
-        let [device, cpu] = &mut self.engines;
-        for state in 0..STATES {
-            let (device, cpu) = (device.read_table(0, state)?, cpu.read_table(0, state)?);
-            first_difference("word of a table", device, cpu)?;
-        }
-        Ok(())
-    }
-
-    /// Checks that the slots of the device have the rows that the CPU's have.
-    fn check_slots(&self, batch: &OwnedBatch) -> Result<()> {
-        if let Some(placed) = &self.placed {
-            return placed.first_difference()?.map_or(Ok(()), |byte| {
-                Err(Differs(format!("byte {byte} of the slots differs from the CPU's")).into())
-            });
-        }
-        let mut found = [[0; ROW]; 2];
-        for (state, rows) in batch.cu_q.windows(2).enumerate() {
-            for row in rows[0] as usize..rows[1] as usize {
-                for (&id, &slot) in batch.row(row).iter().zip(self.plans[0].slots(row)) {
-                    let slot = usize::try_from(slot).context("an id has no slot")?;
-                    for (engine, bytes) in self.engines.iter().zip(&mut found) {
-                        engine.buffer().slot_bytes(state, 0, slot, bytes)?;
-                    }
-                    if found[0] != found[1] {
-                        let text = format!("slot {slot} has not the row of id {id}");
-                        return Err(Differs(text).into());
+    /// Runs both engines to the end of a kernel.
+    fn run(&mut self, kernel: KernelName, batch: &OwnedBatch) -> Result<()> {
+        for (engine, plan) in self.engines.iter_mut().zip(&mut self.plans) {
+            let needed = (kernel == KernelName::Transfer).then_some(KernelName::Plan);
+            for kernel in needed.into_iter().chain([kernel]) {
+                progress(&kernel.entry().to_string_lossy());
+                match kernel {
+                    KernelName::Reset => {}
+                    KernelName::Plan => engine.plan(&batch.batch(), plan)?,
+                    KernelName::Transfer => engine.transfer(plan, 0, None)?,
+                    KernelName::Step => engine.step(&batch.batch(), plan, 0, None)?,
+                    KernelName::Append => {
+                        let mut fresh = FreshRows::new(engine.pool().format(), batch.rows());
+                        let ids = batch.stable.iter().zip(&batch.seq);
+                        let ids = ids.flat_map(|(&stable, &seq)| stable..seq).enumerate();
+                        ids.for_each(|(row, id)| fresh.put(row, id, 9));
+                        engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
                     }
                 }
             }
@@ -172,122 +145,109 @@ impl Pair {
         Ok(())
     }
 
-    fn close(self) -> Result<()> {
-        let [device, _] = self.engines;
-        Ok(device.close()?)
+    /// Returns what a kernel wrote with one of the engines, by the names of its parts.
+    fn written(
+        &mut self,
+        engine: usize,
+        kernel: KernelName,
+        batch: &OwnedBatch,
+    ) -> Result<Vec<(String, Vec<i32>)>> {
+        let (on_device, plan) = (engine == 0, &self.plans[engine]);
+        let (engine, mut all, mut bytes) = (&mut self.engines[engine], Vec::new(), [0; ROW]);
+        let copies = [KernelName::Transfer, KernelName::Step].contains(&kernel);
+        if copies || kernel == KernelName::Plan {
+            let slots = (0..batch.rows()).flat_map(|row| plan.slots(row));
+            let lists = (0..STATES).flat_map(|request| {
+                let Misses { position, id, slot, row } = plan.misses(request);
+                [position, id, slot, row, &[plan.status(request)]].concat()
+            });
+            all.push(("slot".to_owned(), slots.copied().collect()));
+            all.push(("number of valid ids".to_owned(), plan.valid().to_vec()));
+            all.push(("number of misses".to_owned(), plan.row_misses().to_vec()));
+            all.push(("word of the miss lists".to_owned(), lists.collect()));
+        }
+        for state in 0..STATES {
+            all.push(("word of a table".to_owned(), engine.read_table(0, state)?.to_vec()));
+        }
+        for row in (0..engine.pool().rows()).filter(|_| kernel == KernelName::Append) {
+            engine.pool().read_row(0, row, &mut bytes)?;
+            all.push((format!("row {row} of the pool: word"), words(&bytes)));
+        }
+        match &self.placed {
+            Some(placed) => {
+                all.push(("word of the slots".to_owned(), words(&placed.bytes(on_device)?)));
+            }
+            None if copies => {
+                let tokens = batch.rows() / STATES;
+                for row in 0..batch.rows() {
+                    for (id, &slot) in batch.row(row).iter().zip(plan.slots(row)) {
+                        let at = usize::try_from(slot).unwrap_or(usize::MAX);
+                        let read = engine.buffer().slot_bytes(row / tokens, 0, at, &mut bytes);
+                        let found = read.map_or(Vec::new(), |()| words(&bytes));
+                        all.push((format!("slot {slot} with the row of id {id}: word"), found));
+                    }
+                }
+            }
+            None => {}
+        }
+        Ok(all)
     }
 }
 
-fn first_difference(what: &str, device: &[i32], cpu: &[i32]) -> Result<()> {
-    let at = device.iter().zip(cpu).position(|(a, b)| a != b);
-    at.map_or(Ok(()), |at| {
-        let text = format!("{what} {at} is {}, and the CPU's is {}", device[at], cpu[at]);
-        Err(Differs(text).into())
-    })
+fn words(bytes: &[u8]) -> Vec<i32> {
+    bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect()
 }
 
-/// Returns the requests of a step, whose host blocks are in reverse order. `request` returns the stable and the
-/// sequence length of one, and `id` the ids of its tokens.
-fn batch(
-    harness: &Harness,
-    lengths: impl Fn(usize) -> [i32; 2],
-    id: impl Fn(usize, usize, usize) -> i32,
-) -> OwnedBatch {
+/// Returns the batch of a step, whose host blocks are in reverse order. A third of the ids is new for each token. An
+/// append has no ids, and its tokens are the last ones of two sequences.
+fn batch(harness: &Harness, kernel: KernelName, step: usize) -> OwnedBatch {
     let Params { k, tokens, page, .. } = harness.params;
-    let mut batch = OwnedBatch::new(k as usize, 0);
-    batch.block_stride = rows_of_pool(harness).checked_div(page as usize).unwrap_or(0);
+    let (k, tokens, rows) = (k as usize, tokens as usize, rows_of_pool(harness));
+    let mut batch = OwnedBatch::new(k, 0);
+    batch.block_stride = rows.checked_div(page as usize).unwrap_or(0);
     for request in 0..STATES {
-        let row = |token| (0..k as usize).map(|i| id(request, token, i)).collect();
-        let [stable, seq] = lengths(request);
-        let rows: Vec<Vec<i32>> = (0..tokens as usize).map(row).collect();
-        batch.push([request as i32, 1, stable, seq], &rows);
+        // Seven and the number of rows have no common factor, so the ids of a row differ.
+        let id = |token: usize, i: usize| {
+            ((i + (step * tokens + token) * k / 3 + request * 11) * 7 % rows) as i32
+        };
+        let row = |token| (0..k).map(|i| id(token, i)).collect();
+        let (mut lengths, mut ids) = ([-1, rows as i32], (0..tokens).map(row).collect());
+        if kernel == KernelName::Append {
+            let stable = rows / (2 + request);
+            lengths = [stable, stable + tokens].map(|length| length as i32);
+            ids = vec![vec![-1; k]; tokens];
+        }
+        batch.push([request as i32, 1, lengths[0], lengths[1]], &ids);
         batch.blocks.extend((0..batch.block_stride as i32).rev());
     }
     batch
 }
 
-/// Returns the batch of a step, of which a third of the ids is new for each token.
-fn selecting(harness: &Harness, step: usize) -> OwnedBatch {
-    let (k, tokens) = (harness.params.k as usize, harness.params.tokens as usize);
-    let rows = rows_of_pool(harness);
-    batch(
-        harness,
-        |_| [-1, rows as i32],
-        |request, token, i| {
-            // Seven and the number of rows have no common factor, so the ids of a row differ.
-            ((i + (step * tokens + token) * k / 3 + request * 11) * 7 % rows) as i32
-        },
-    )
-}
-
-fn reset(harness: &Harness) -> Result<()> {
-    let mut pair = Pair::new(harness, None)?;
-    pair.compare_tables()?;
-    pair.close()
-}
-
-/// Runs both stages, in one launch or in two: first with slots of the engines, then with slots in blocks
-/// by a table.
-fn transfer(harness: &Harness, kernel: KernelName) -> Result<()> {
-    steps(harness, kernel, None)?;
-    let placed = Placed::new(harness, STATES, ROW)?;
-    let done = steps(harness, kernel, Some(placed));
-    done.context("with slots by a table of blocks and a slot_base")
-}
-
-/// Runs several steps up to the end of a kernel: the plan, the transfer in a launch of its own, or both
-/// stages in one launch. Learned lifetimes are used from step `START` on.
-fn steps(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Result<()> {
+/// Compares what a kernel writes in each of several steps up to its end: the tables of new engines, the plan, the
+/// transfer in a launch of its own, both stages in one launch, or the rows of an append. Learned lifetimes are used
+/// from step `START` on.
+fn check(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Result<()> {
     let learns = harness.params.lifetime == Lifetime::Learned && kernel != KernelName::Transfer;
-    let steps = if learns && placed.is_none() { START + 3 } else { 3 };
+    let steps = match kernel {
+        KernelName::Reset | KernelName::Append => 1,
+        _ if learns && placed.is_none() => START as usize + 3,
+        _ => 3,
+    };
     let mut pair = Pair::new(harness, placed)?;
-    for step in 0..steps as usize {
-        let batch = selecting(harness, step);
-        for (engine, plan) in pair.engines.iter_mut().zip(&mut pair.plans) {
-            if kernel == KernelName::Step {
-                progress("avsg_step");
-                engine.step(&batch.batch(), plan, 0, None)?;
-                continue;
-            }
-            progress("avsg_plan");
-            engine.plan(&batch.batch(), plan)?;
-            if kernel == KernelName::Transfer {
-                progress("avsg_transfer");
-                engine.transfer(plan, 0, None)?;
+    for step in 0..steps {
+        let batch = batch(harness, kernel, step);
+        pair.run(kernel, &batch)?;
+        let (device, cpu) = (pair.written(0, kernel, &batch)?, pair.written(1, kernel, &batch)?);
+        for ((what, device), (_, cpu)) in device.iter().zip(&cpu) {
+            let ends = 0..device.len().max(cpu.len());
+            if let Some(at) = ends.into_iter().find(|&at| device.get(at) != cpu.get(at)) {
+                let word = |all: &[i32]| all.get(at).map_or("missing".to_owned(), i32::to_string);
+                let (device, cpu) = (word(device), word(cpu));
+                let text = format!("step {step}: {what} {at} is {device}, and the CPU's is {cpu}");
+                return Err(Differs(text).into());
             }
         }
-        let mut same = pair.compare(&batch);
-        if kernel != KernelName::Plan {
-            same = same.and_then(|()| pair.check_slots(&batch));
-        }
-        same.with_context(|| format!("step {step}"))?;
     }
-    pair.close()
-}
-
-/// Writes fresh rows into the pool: those of the last tokens of two sequences.
-fn append(harness: &Harness) -> Result<()> {
-    let mut pair = Pair::new(harness, None)?;
-    let (rows, tokens) = (rows_of_pool(harness), harness.params.tokens as usize);
-    let first = |request| rows / (2 + request);
-    let lengths = |request| [first(request) as i32, (first(request) + tokens) as i32];
-    let batch = batch(harness, lengths, |_, _, _| -1);
-    let mut fresh = FreshRows::new(pair.engines[0].pool().format(), STATES * tokens);
-    for row in 0..STATES * tokens {
-        fresh.put(row, (first(row / tokens) + row % tokens) as i32, 9);
-    }
-    progress("avsg_append");
-    for engine in &mut pair.engines {
-        engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
-    }
-    let mut found = [[0; ROW]; 2];
-    for row in 0..rows {
-        for (engine, bytes) in pair.engines.iter().zip(&mut found) {
-            engine.pool().read_row(0, row, bytes)?;
-        }
-        if found[0] != found[1] {
-            return Err(Differs(format!("row {row} of the pool is wrong")).into());
-        }
-    }
-    pair.close()
+    let [device, _] = pair.engines;
+    Ok(device.close()?)
 }

@@ -25,10 +25,6 @@ pub struct Options {
     #[arg(long, value_name = "CHECK", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)))]
     pub only: Vec<String>,
-    /// Seconds without progress after which a check is stopped
-    #[arg(long, value_name = "SECONDS", default_value_t = 60,
-          value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub limit: u64,
     /// Form and file of the report
     #[command(flatten)]
     pub output: OutputOptions,

@@ -48,12 +48,13 @@ impl Placed {
         Ok(Config { buffer: Some(buffer), slot_base: Some(BASE), ..config })
     }
 
-    /// Returns the first byte that differs between the two engines' slots, if any. No call is in
-    /// progress.
-    pub fn first_difference(&self) -> Result<Option<usize>> {
-        let mut found = vec![0; self.cpu.0.len()];
-        // SAFETY: no call is in progress, and each has waited for its work.
-        unsafe { self.device[0].read(0, &mut found)? };
-        Ok(found.iter().zip(&self.cpu.0).position(|(device, cpu)| device != cpu))
+    /// Returns the bytes of an engine's slots. No call is in progress.
+    pub fn bytes(&self, on_device: bool) -> Result<Vec<u8>> {
+        let mut found = self.cpu.0.clone();
+        if on_device {
+            // SAFETY: no call is in progress, and each has waited for its work.
+            unsafe { self.device[0].read(0, &mut found)? };
+        }
+        Ok(found)
     }
 }

@@ -23,12 +23,9 @@ fn cleaned(value: Value, own: &[String]) -> Value {
 /// Returns the names of this machine and of its user.
 fn own_names() -> Vec<String> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let home = env::var("HOME").ok();
-    let user = home.and_then(|home| Some(home.rsplit('/').next()?.to_owned()));
-    let variables = ["HOSTNAME", "USER", "LOGNAME"].map(|name| env::var(name).ok());
-    let names = variables.into_iter().chain([host, user]).flatten();
-    let names = names.flat_map(|name| {
-        let name = name.trim().to_owned();
+    let variables = ["HOSTNAME", "USER", "LOGNAME", "HOME"].map(|name| env::var(name).ok());
+    let names = variables.into_iter().chain([host]).flatten().flat_map(|name| {
+        let name = name.trim().rsplit('/').next().unwrap_or_default().to_owned();
         let short = name.split('.').next().unwrap_or_default().to_owned();
         [name, short]
     });

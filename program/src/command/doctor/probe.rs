@@ -2,12 +2,12 @@
 
 use std::ffi::CStr;
 use std::path::Path;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 use anyhow::Result;
-use avsg::ascend::acl::{Args, Binary, Context, DeviceMemory, Graph, Stream};
+use avsg::ascend::acl::{Acl, Args, Binary, Context, DeviceMemory, Graph, Owned, Stream, sys};
 
-use super::event::Event;
 use super::watch::progress;
 
 /// Bytes of the memory that a probe may write.
@@ -20,8 +20,9 @@ pub struct Probe {
     /// The words that a probe writes.
     pub to: DeviceMemory,
     binary: Arc<Binary>,
-    start: Event,
-    end: Event,
+    /// Events, which measure the time at which the stream records them.
+    start: Owned,
+    end: Owned,
     /// Milliseconds that a wait for the stream takes at most.
     pub timeout: i32,
 }
@@ -37,11 +38,8 @@ pub struct ProbeLaunch<'a> {
     pub blocks: usize,
 }
 
-/// Captured launches of a probe. The graph is dropped before the arguments of its launches.
-pub struct Captured {
-    graph: Graph,
-    _args: Args,
-}
+/// Captured launches of a probe, and their arguments, which are dropped after the graph.
+pub type Captured = (Graph, Args);
 
 impl Probe {
     /// Loads the compiled probe kernels of the file `kernels`.
@@ -51,8 +49,8 @@ impl Probe {
             stream: Stream::new(context)?,
             to: DeviceMemory::zeroed(context, OUTPUT)?,
             binary: Binary::load(context, kernels)?,
-            start: Event::new(context)?,
-            end: Event::new(context)?,
+            start: event(context)?,
+            end: event(context)?,
             timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
         })
     }
@@ -73,12 +71,12 @@ impl Probe {
             Ok(())
         })?;
         failed?;
-        Ok(Captured { graph, _args: args })
+        Ok((graph, args))
     }
 
     /// Replays captured launches and returns the microseconds that they took.
-    pub fn replay(&self, captured: &Captured) -> Result<f64> {
-        self.time(|| Ok(self.stream.replay(&captured.graph)?))
+    pub fn replay(&self, (graph, _): &Captured) -> Result<f64> {
+        self.time(|| Ok(self.stream.replay(graph)?))
     }
 
     /// Returns the first `count` words that a probe wrote.
@@ -111,10 +109,30 @@ impl Probe {
 
     /// Runs `work`, which queues kernels in the stream, and returns the microseconds that they took.
     pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
-        self.start.record(&self.stream)?;
+        self.record(&self.start)?;
         work()?;
-        self.end.record(&self.stream)?;
+        self.record(&self.end)?;
         self.stream.synchronize(self.timeout)?;
-        Ok(f64::from(self.end.since(&self.start)?) * 1e3)
+        let (_current, acl, mut ms) = (self.context.bind()?, self.context.acl(), 0f32);
+        // SAFETY: the probe owns both events, and the function writes a number to `ms`.
+        unsafe { acl.aclrtEventElapsedTime(&mut ms, self.start.at(), self.end.at())? };
+        Ok(f64::from(ms) * 1e3)
     }
+
+    /// Records an event after the stream's work so far.
+    fn record(&self, event: &Owned) -> Result<()> {
+        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        // SAFETY: event and stream are owned by their values.
+        unsafe { acl.aclrtRecordEvent(event.at(), self.stream.raw().handle())? };
+        Ok(())
+    }
+}
+
+fn event(context: &Arc<Context>) -> Result<Owned> {
+    let _current = context.bind()?;
+    let (mut handle, uses) = (null_mut(), sys::ACL_EVENT_TIME_LINE.unsigned_abs());
+    // SAFETY: the function writes a handle to `handle`.
+    unsafe { context.acl().aclrtCreateEventExWithFlag(&mut handle, uses)? };
+    // SAFETY: the event was created above, and only `Owned` destroys it.
+    Ok(unsafe { Owned::new(context, handle, Acl::aclrtDestroyEvent) })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::command::output::{Cell, Page, Table};
 
@@ -41,16 +41,20 @@ impl Line {
 
     /// Returns the value as a reader sees it, if there is one.
     pub fn shown(&self) -> Option<String> {
-        match &self.value {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            Value::Object(time) => {
-                let [us, low, high] =
-                    ["us", "low", "high"].map(|name| time[name].as_f64().unwrap_or(f64::NAN));
-                Some(format!("{us:.3} us ({low:.3} to {high:.3})"))
-            }
-            other => Some(other.to_string()),
+        shown(&self.value)
+    }
+}
+
+fn shown(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Object(time) => {
+            let [us, low, high] =
+                ["us", "low", "high"].map(|name| time[name].as_f64().unwrap_or(f64::NAN));
+            Some(format!("{us:.3} us ({low:.3} to {high:.3})"))
         }
+        other => Some(other.to_string()),
     }
 }
 
@@ -62,40 +66,6 @@ pub struct Toolkit {
     pub remarks: Vec<String>,
 }
 
-/// The device as its runtime describes it, and the geometry of the kernels that run.
-#[derive(Serialize, Deserialize, Debug)]
-pub struct FoundDevice {
-    pub device: String,
-    pub library: String,
-    pub soc: String,
-    pub vector_cores: usize,
-    pub memory_free_bytes: usize,
-    pub memory_total_bytes: usize,
-    /// The functions that this runtime lacks: those of a newer CANN.
-    pub runtime_lacks: Vec<String>,
-    pub k: u32,
-    pub slots: u32,
-    pub row_bytes: usize,
-}
-
-/// The reason why there is no device.
-#[derive(Serialize, Deserialize, Debug)]
-pub struct NoDevice {
-    pub reason: String,
-    /// The files that were tried if none of them is a runtime.
-    pub no_runtime: Option<String>,
-}
-
-impl NoDevice {
-    pub fn new(error: &anyhow::Error) -> Self {
-        let no_runtime = match error.downcast_ref() {
-            Some(avsg::Error::Unavailable { tried, .. }) => Some(tried.clone()),
-            _ => None,
-        };
-        Self { reason: format!("{error:#}"), no_runtime }
-    }
-}
-
 #[derive(Serialize, Debug)]
 pub struct Report {
     /// The versions of AVSG, of the driver, of the firmware and of Linux, if they are known.
@@ -104,8 +74,9 @@ pub struct Report {
     /// The reason why there is no device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_device: Option<String>,
+    /// The device as its runtime describes it, and the geometry of the kernels that run.
     #[serde(flatten)]
-    pub device: Option<FoundDevice>,
+    pub device: Option<Map<String, Value>>,
     /// Whether the kernels were built, and what the checks found; none without a device.
     #[serde(serialize_with = "as_map")]
     pub lines: Vec<(String, Line)>,
@@ -153,9 +124,11 @@ impl Report {
             ]);
         }
         page.table(&table);
-        if let Some(FoundDevice { soc, vector_cores, library, k, slots, .. }) = &self.device {
+        if let Some(device) = &self.device {
+            let [soc, cores, library, k, slots] = ["soc", "vector_cores", "library", "k", "slots"]
+                .map(|name| shown(&device[name]).unwrap_or_default());
             page.text(format!(
-                "device    {soc}, {vector_cores} vector cores, {library}; K = {k}, S = {slots}"
+                "device    {soc}, {cores} vector cores, {library}; K = {k}, S = {slots}"
             ));
         }
         page

@@ -27,6 +27,10 @@ pub struct Target {
     /// S, the slots per request [default: 8192, and 256 on the simulator]
     #[arg(long, value_name = "S")]
     pub slots: Option<u32>,
+    /// Seconds without progress after which a check is stopped
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub limit: u64,
 }
 
 impl Target {

@@ -22,7 +22,7 @@ use super::watch::progress;
 
 /// What a row repeats.
 #[derive(Clone, Copy, Debug)]
-enum Timed {
+pub enum Timed {
     /// A probe: its kernel, the depth and the bytes of its setting.
     Probe(&'static CStr, i32, i32),
     /// A probe that reads host rows, so many before it waits.
@@ -36,25 +36,11 @@ enum Timed {
 }
 use Timed::{Code, HostRows, Kernel, Launch as Launches, Probe as Run};
 
-/// A time or a size in the report.
-#[derive(Clone, Copy, Debug)]
-pub struct TimeLine {
-    /// The name in the report.
-    pub name: &'static str,
-    /// The check that measures it.
-    pub check: &'static str,
-    /// Whether all cores do it at once, or one core alone.
-    all_cores: bool,
-    work: Timed,
-}
-
-const fn one(name: &'static str, check: &'static str, work: Timed) -> TimeLine {
-    TimeLine { name, check, all_cores: false, work }
-}
-
-const fn all(name: &'static str, check: &'static str, work: Timed) -> TimeLine {
-    TimeLine { all_cores: true, ..one(name, check, work) }
-}
+/// A time or a size in the report: its name, the check that measures it, whether all cores do it at once or one core
+/// alone, and the work.
+pub type TimeLine = (&'static str, &'static str, bool, Timed);
+const ONE: bool = false;
+const ALL: bool = true;
 
 const VECTOR: &CStr = c"avsg_probe_vector";
 const COPIES_IN: &CStr = c"avsg_probe_rows";
@@ -62,76 +48,75 @@ const STORES: &CStr = c"avsg_probe_stores";
 
 /// The times and sizes that are measured.
 pub const ROWS: [TimeLine; 37] = [
-    one("code_reset", "code", Code("avsg_reset")),
-    one("code_plan", "code", Code("avsg_plan")),
-    one("code_transfer", "code", Code("avsg_transfer")),
-    one("code_append", "code", Code("avsg_append")),
-    one("code_step", "code", Code("avsg_step")),
-    one("vector_16", "operations", Run(VECTOR, 1, 4096)),
-    one("vector_32", "operations", Run(VECTOR, 1, 8192)),
-    one("vectors_8_of_16", "operations", Run(VECTOR, 8, 4096)),
-    one("vectors_16_of_1", "operations", Run(VECTOR, 16, 256)),
-    one("flags_8", "operations", Run(c"avsg_probe_flags", 8, 0)),
-    one("round_trip", "operations", Run(c"avsg_probe_round_trip", 0, 0)),
-    one("scalars_16", "operations", Run(c"avsg_probe_scalar", 0, 0)),
-    one("gather_2048", "operations", Run(c"avsg_probe_gather", 0, 0)),
-    one("compact_8192", "operations", Run(c"avsg_probe_compact", 0, 0)),
-    one("copy_in_1", "operations", Run(COPIES_IN, 1, 32)),
-    one("copies_in_32", "operations", Run(COPIES_IN, 32, 32)),
-    one("copies_in_32_long", "operations", Run(COPIES_IN, 32, 1024)),
-    all("copies_in_32_long_all", "operations", Run(COPIES_IN, 32, 1024)),
-    one("copy_out_1", "operations", Run(STORES, 1, 32)),
-    one("copies_out_32", "operations", Run(STORES, 32, 32)),
-    one("host_row_1", "operations", HostRows(1)),
-    all("host_rows_4_all", "operations", HostRows(4)),
-    all("host_rows_8_all", "operations", HostRows(8)),
-    all("host_rows_28_all", "operations", HostRows(28)),
-    all("sync_all", "sync", Run(c"avsg_probe_sync", 0, 0)),
-    one("launch_1", "launches", Launches),
-    all("launch_all", "launches", Launches),
-    one("plan_misses", "kernels", Kernel("plan", "misses")),
-    one("plan_hits", "kernels", Kernel("plan", "hits")),
-    all("transfer_misses", "kernels", Kernel("transfer", "misses")),
-    all("step_misses", "kernels", Kernel("step", "misses")),
-    all("step_hits", "kernels", Kernel("step", "hits")),
-    all("step_mixed", "kernels", Kernel("step", "mixed")),
-    all("append", "kernels", Kernel("append", "misses")),
-    one("code_plan_inlined", "inlined", Code("avsg_plan")),
-    one("plan_misses_inlined", "inlined", Kernel("plan", "misses")),
-    one("plan_hits_inlined", "inlined", Kernel("plan", "hits")),
+    ("code_reset", "code", ONE, Code("avsg_reset")),
+    ("code_plan", "code", ONE, Code("avsg_plan")),
+    ("code_transfer", "code", ONE, Code("avsg_transfer")),
+    ("code_append", "code", ONE, Code("avsg_append")),
+    ("code_step", "code", ONE, Code("avsg_step")),
+    ("vector_16", "operations", ONE, Run(VECTOR, 1, 4096)),
+    ("vector_32", "operations", ONE, Run(VECTOR, 1, 8192)),
+    ("vectors_8_of_16", "operations", ONE, Run(VECTOR, 8, 4096)),
+    ("vectors_16_of_1", "operations", ONE, Run(VECTOR, 16, 256)),
+    ("flags_8", "operations", ONE, Run(c"avsg_probe_flags", 8, 0)),
+    ("round_trip", "operations", ONE, Run(c"avsg_probe_round_trip", 0, 0)),
+    ("scalars_16", "operations", ONE, Run(c"avsg_probe_scalar", 0, 0)),
+    ("gather_2048", "operations", ONE, Run(c"avsg_probe_gather", 0, 0)),
+    ("compact_8192", "operations", ONE, Run(c"avsg_probe_compact", 0, 0)),
+    ("copy_in_1", "operations", ONE, Run(COPIES_IN, 1, 32)),
+    ("copies_in_32", "operations", ONE, Run(COPIES_IN, 32, 32)),
+    ("copies_in_32_long", "operations", ONE, Run(COPIES_IN, 32, 1024)),
+    ("copies_in_32_long_all", "operations", ALL, Run(COPIES_IN, 32, 1024)),
+    ("copy_out_1", "operations", ONE, Run(STORES, 1, 32)),
+    ("copies_out_32", "operations", ONE, Run(STORES, 32, 32)),
+    ("host_row_1", "operations", ONE, HostRows(1)),
+    ("host_rows_4_all", "operations", ALL, HostRows(4)),
+    ("host_rows_8_all", "operations", ALL, HostRows(8)),
+    ("host_rows_28_all", "operations", ALL, HostRows(28)),
+    ("sync_all", "sync", ALL, Run(c"avsg_probe_sync", 0, 0)),
+    ("launch_1", "launches", ONE, Launches),
+    ("launch_all", "launches", ALL, Launches),
+    ("plan_misses", "kernels", ONE, Kernel("plan", "misses")),
+    ("plan_hits", "kernels", ONE, Kernel("plan", "hits")),
+    ("transfer_misses", "kernels", ALL, Kernel("transfer", "misses")),
+    ("step_misses", "kernels", ALL, Kernel("step", "misses")),
+    ("step_hits", "kernels", ALL, Kernel("step", "hits")),
+    ("step_mixed", "kernels", ALL, Kernel("step", "mixed")),
+    ("append", "kernels", ALL, Kernel("append", "misses")),
+    ("code_plan_inlined", "inlined", ONE, Code("avsg_plan")),
+    ("plan_misses_inlined", "inlined", ONE, Kernel("plan", "misses")),
+    ("plan_hits_inlined", "inlined", ONE, Kernel("plan", "hits")),
 ];
 
 /// Measures the rows of a check: the bytes of code, or of times the median in microseconds, the least and the most. A row
 /// that cannot be measured has a reason in its place, and the others are measured.
 pub fn measure(harness: &Harness, check: &str) -> Vec<(&'static str, Line)> {
-    let line = |row: &TimeLine| {
+    let line = |&(name, _, all_cores, work): &TimeLine| {
         let time = |mut us: Vec<f64>| {
             us.sort_by(f64::total_cmp);
             json!({"us": us[us.len() / 2], "low": us[0], "high": us[us.len() - 1]})
         };
-        let value = match row.work {
+        let value = match work {
             Code(kernel) => harness.code_bytes(kernel).map(Value::from),
-            _ => samples(harness, row).map(time),
+            _ => samples(harness, all_cores, work).map(time),
         };
-        (row.name, Line::new(value))
+        (name, Line::new(value))
     };
-    ROWS.iter().filter(|row| row.check == check).map(line).collect()
+    ROWS.iter().filter(|row| row.1 == check).map(line).collect()
 }
 
 /// Measures a time several times, at least once.
-fn samples(harness: &Harness, row: &TimeLine) -> Result<Vec<f64>> {
-    let setting = match row.work {
-        Kernel("append", _) => return appends(harness),
+fn samples(harness: &Harness, all_cores: bool, work: Timed) -> Result<Vec<f64>> {
+    let setting = match work {
         Kernel(kernel, kind) => return steps(harness, kernel, kind),
         Launches | Code(_) => [0; 3],
         Run(_, depth, bytes) => [depth, bytes, depth],
         HostRows(depth) => [depth, ROW as i32, rows_of_a_core(harness)],
     };
     let probe = harness.probe(TIMES)?;
-    let blocks = if row.all_cores { harness.cores } else { 1 };
+    let blocks = if all_cores { harness.cores } else { 1 };
     let (fewest, most, launches, samples) =
         if harness.simulated { (1, 3, 3, 1) } else { (100, 2100, 101, 5) };
-    if let Launches = row.work {
+    if let Launches = work {
         let launch = ProbeLaunch { name: c"avsg_probe_empty", from: 0, setting: [0; 4], blocks };
         let [few, many] = [1, launches].map(|times| probe.capture(&launch, times));
         let (few, many) = (few?, many?);
@@ -140,7 +125,7 @@ fn samples(harness: &Harness, row: &TimeLine) -> Result<Vec<f64>> {
     }
     // Each core has 32 KB of its own.
     let device = DeviceMemory::zeroed(&harness.context, harness.cores << 15)?;
-    let (name, from, _host) = match row.work {
+    let (name, from, _host) = match work {
         Run(name, ..) => (name, device.address(), None),
         _ => {
             let pool = host_rows(harness)?;
@@ -184,11 +169,19 @@ fn ids(k: usize, step: usize, kind: &str) -> Vec<i32> {
     (0..k).map(|i| id(i) as i32).collect()
 }
 
+/// Times a kernel on the ids of a kind, or the append of a row.
 fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
     let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
-    let k = harness.params.k as usize;
-    let mut batch = OwnedBatch::uniform(k, 1, 1, engine.pool().rows());
-    let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
+    let (k, rows) = (harness.params.k as usize, engine.pool().rows());
+    let mut batch = OwnedBatch::uniform(k, 1, 1, rows);
+    let mut fresh = FreshRows::new(engine.pool().format(), 1);
+    let id = rows as i32 / 2;
+    fresh.put(0, id, 9);
+    if kernel == "append" {
+        (batch.stable[0], batch.seq[0]) = (id, id + 1);
+    }
+    let fresh = std::slice::from_ref(&fresh);
+    let arrays = DeviceArrays::new(&harness.context, &batch, fresh)?;
     let mut plan = engine.new_plan(1, 1)?;
     let mut samples = Vec::new();
     // The first step is not counted.
@@ -196,52 +189,32 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
         batch.ids = ids(k, step, kind);
         // A new generation empties the table, so that every id misses.
         batch.generation[0] = if kind == "misses" { step as i32 } else { 1 };
-        arrays.write(&batch, &[])?;
-        let (batch, stream) = (arrays.batch(), probe.stream.raw());
-        progress(&format!("avsg_{}", if kernel == "step" { "step" } else { "plan" }));
-        let mut us = probe.time(|| {
-            // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the
-            // stream before they are written again.
-            let queued = unsafe {
-                match kernel {
-                    "step" => engine.enqueue_step(&batch, &mut plan, 0, None, stream),
-                    _ => engine.enqueue_plan(&batch, &mut plan, stream),
-                }
-            };
-            Ok(queued?)
-        })?;
-        if kernel == "transfer" {
-            progress("avsg_transfer");
-            us = probe.time(|| {
-                // SAFETY: `plan` was filled by the kernel before this one in the same stream, and `time`
-                // waits for the stream.
-                let queued = unsafe { engine.enqueue_transfer(&plan, &[0], None, stream) };
+        arrays.write(&batch, fresh)?;
+        let (batch, segments, stream) = (arrays.batch(), arrays.fresh(0), probe.stream.raw());
+        let mut time = |kernel: &str| {
+            progress(&format!("avsg_{kernel}"));
+            let fresh = DeviceFresh { segments: &segments };
+            probe.time(|| {
+                // SAFETY: the device arrays have the lengths that the batch states, a plan that is transferred was
+                // filled by the kernel before this one in the same stream, and `time` waits for the stream before
+                // anything is written again.
+                let queued = unsafe {
+                    match kernel {
+                        "step" => engine.enqueue_step(&batch, &mut plan, 0, None, stream),
+                        "plan" => engine.enqueue_plan(&batch, &mut plan, stream),
+                        "transfer" => engine.enqueue_transfer(&plan, &[0], None, stream),
+                        _ => engine.enqueue_append(&batch, 1, &[0], &fresh, stream),
+                    }
+                };
                 Ok(queued?)
-            })?;
+            })
+        };
+        if kernel == "transfer" {
+            time("plan")?;
         }
+        let us = time(kernel)?;
         samples.extend((step > 0).then_some(us));
     }
     engine.close()?;
     Ok(samples)
-}
-
-fn appends(harness: &Harness) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
-    let mut batch = OwnedBatch::new(harness.params.k as usize, 0);
-    let mut fresh = FreshRows::new(engine.pool().format(), 1);
-    let id = engine.pool().rows() as i32 / 2;
-    batch.push([0, 1, id, id + 1], &[vec![-1; harness.params.k as usize]]);
-    fresh.put(0, id, 9);
-    let arrays = DeviceArrays::new(&harness.context, &batch, std::slice::from_ref(&fresh))?;
-    arrays.write(&batch, &[fresh])?;
-    let (batch, segments, stream) = (arrays.batch(), arrays.fresh(0), probe.stream.raw());
-    let fresh = DeviceFresh { segments: &segments };
-    progress("avsg_append");
-    let us = |_| {
-        // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the stream.
-        probe.time(|| unsafe { Ok(engine.enqueue_append(&batch, 1, &[0], &fresh, stream)?) })
-    };
-    let samples = (0..count(harness)).map(us).collect();
-    engine.close()?;
-    samples
 }

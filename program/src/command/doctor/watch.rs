@@ -1,63 +1,53 @@
 //! A process with a time limit: a check that hangs is stopped, and the others run.
 
+use std::env;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Begins the line of a result. Every other line names what the process does next.
 const RESULT: &str = "result ";
 
-/// Whether another process watches this one.
-static WATCHED: AtomicBool = AtomicBool::new(false);
-
-/// Names what this process does first, and from here on what it does next.
-pub fn begin(what: &str) {
-    WATCHED.store(true, Ordering::Relaxed);
-    progress(what);
-}
-
-/// Names what this process does next, for the process that watches this one if there is one.
+/// Names what this process does next, for the process that watches this one.
 pub fn progress(what: &str) {
-    if WATCHED.load(Ordering::Relaxed) {
-        println!("running {what}");
-    }
+    println!("running {what}");
 }
 
 /// Prints the result of a check for the process that watches this one.
-pub fn answer(result: &impl Serialize) -> Result<()> {
-    println!("{}{}", RESULT, serde_json::to_string(result)?);
-    Ok(())
+pub fn answer(result: &Value) {
+    println!("{RESULT}{result}");
 }
 
 /// Seconds that a stopped process gets to end. One that waits in a driver may never end.
 const END_SECONDS: u64 = 5;
 
-/// Runs a process until it prints a result, ends, or prints nothing for `limit`. Returns the result, or
-/// how the process ended without one, and what it did.
+/// Runs a check in a process of its own until it prints a result, ends, or prints nothing for `limit`. Returns the result,
+/// or how the process ended without one, and what it did.
 ///
 /// # Errors
 /// If the process does not start.
-pub fn run(
-    command: &mut Command,
+pub fn run<T: DeserializeOwned>(
+    check: &str,
+    folder: &Path,
     limit: Duration,
-) -> Result<std::result::Result<String, (&'static str, String)>> {
+) -> Result<std::result::Result<T, (&'static str, String)>> {
+    let mut command = Command::new(env::current_exe().context("finding this program")?);
+    command.args(env::args_os().skip(1)).args(["--check", check]).arg(folder);
     let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("starting {command:?}"))?;
     let (send, lines) = channel();
     if let Some(output) = child.stdout.take() {
         // The thread ends with the process. If that never ends, the thread does not matter.
         thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
+            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+            let _ = lines.try_for_each(|line| send.send(line));
         });
     }
     let mut doing = String::from("starting");
@@ -67,7 +57,7 @@ pub fn run(
                 Some(result) => {
                     // The result counts, even if the runtime hangs while the process ends.
                     stop(&mut child, limit);
-                    return Ok(Ok(result.to_owned()));
+                    return Ok(Ok(serde_json::from_str(result)?));
                 }
                 None => doing = line,
             },

@@ -119,18 +119,13 @@ pub fn gather_16_bit(harness: &Harness) -> Result<Value> {
     Ok(compared(&words, |at| element(2 * at) | element(2 * at + 1) << 16).into())
 }
 
-/// Returns whether a Cast of int8 to half is exact for every value.
-pub fn cast_int8(harness: &Harness) -> Result<Value> {
-    cast(harness, c"avsg_probe_cast_8", 128, |at| (at as u8).cast_signed().into())
-}
-
-/// Returns whether a Cast of int16 to half is exact for the numbers from -256 to 255.
-pub fn cast_int16(harness: &Harness) -> Result<Value> {
-    cast(harness, c"avsg_probe_cast_16", 256, |at| at as i16 - 256)
-}
-
 /// Returns whether a probe casts numbers to half, two to a word, exactly.
-fn cast(harness: &Harness, name: &CStr, count: usize, number: fn(usize) -> i16) -> Result<Value> {
+pub fn cast(
+    harness: &Harness,
+    name: &CStr,
+    count: usize,
+    number: fn(usize) -> i16,
+) -> Result<Value> {
     let half = |at| half_bits(number(at));
     let words = words_of(harness, name, 0, count)?;
     Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16).into())

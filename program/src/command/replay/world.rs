@@ -17,7 +17,7 @@ use super::report::Tally;
 pub struct World {
     /// N_q, the number of tokens per request.
     tokens: usize,
-    step: OwnedBatch,
+    pub step: OwnedBatch,
     rows: usize,
     /// The current version of each id's row.
     version: Vec<u32>,
@@ -70,10 +70,6 @@ impl World {
     /// Returns the fresh rows of the step, segment by segment, if it has any.
     pub fn fresh(&self) -> Option<Vec<&[u8]>> {
         (self.step.stable[0] >= 0).then(|| self.fresh.segments())
-    }
-
-    pub fn batch(&self) -> Batch<'_> {
-        self.step.batch()
     }
 
     /// Returns request 0 of the step's batch, for the append. All requests decode one sequence and read

@@ -98,7 +98,7 @@ impl Worst {
     pub fn of(traces: &Traces, counts: &[HitCount]) -> Option<Self> {
         let rates = counts.iter().enumerate().filter_map(|(at, hits)| Some((at, hits.percent()?)));
         let worst = rates.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| counts.len() > 1);
-        worst.map(|(at, hit_rate)| Self { trace: traces.name(at).to_owned(), hit_rate })
+        worst.map(|(at, hit_rate)| Self { trace: traces.all[at].name.clone(), hit_rate })
     }
 }
 
@@ -136,7 +136,7 @@ impl Wish {
     fn is_met_by(&self, point: &Point) -> bool {
         let hits =
             self.hit_rate.is_none_or(|least| point.hit_rate.is_some_and(|rate| rate >= least));
-        let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.deciding().0));
+        let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.deciding()));
         let fits = self.device_bytes.is_none_or(|most| point.device_bytes as f64 <= most);
         hits && fits && self.tpot_ms.is_none_or(|most| tpot.is_some_and(|ms| ms <= most))
     }

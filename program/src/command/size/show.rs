@@ -59,7 +59,7 @@ fn verdict(report: &Report, point: &Point, gathers: [&Copies; 2]) -> String {
     let worst = worst.map(|w| format!(" ({:.2} % in the worst, {})", w.hit_rate, w.trace));
     let times = point.copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
     let times = times.map(|(times, range)| {
-        let of = |times: Times| times.deciding().0;
+        let of = |times: Times| times.deciding();
         let ms = ranged(of(times), range.map(|range| range.map(of)));
         let place = if times.disk.is_some() { " with rows on the disk" } else { "" };
         let faster = gathers.map(|gather| gather.times.map_or(f64::NAN, of) / of(times));
@@ -227,7 +227,7 @@ fn reason(report: &Report, at: usize) -> String {
     } else if wished(report).is_empty() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
-    let ms = |copies: &Option<Copies>| Some(copies.as_ref()?.times?.deciding().0);
+    let ms = |copies: &Option<Copies>| Some(copies.as_ref()?.times?.deciding());
     if ms(&point.copies) > ms(&report.no_repeats) {
         words += "; but a gather without repeats is faster, because matching takes longer than what it saves";
     }
@@ -238,7 +238,7 @@ fn reason(report: &Report, at: usize) -> String {
 fn unmet(report: &Report) -> String {
     let most = report.points.iter().filter_map(|p| p.hit_rate).fold(0.0, f64::max);
     let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
-    let least = times.map(|times| times.deciding().0).fold(f64::INFINITY, f64::min);
+    let least = times.map(|times| times.deciding()).fold(f64::INFINITY, f64::min);
     let mut nearest = vec![format!("the most is {most:.2} % of hits")];
     if report.wish.tpot_ms.is_some() {
         nearest.push(format!(

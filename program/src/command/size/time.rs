@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::deployment::Deployment;
 use super::disk_times::{self, Disk, DiskTimes, Link};
 use crate::checks::require;
+use crate::quantity::{not_negative, positive};
 use crate::stats::{Summary, summary, us_since};
 use crate::trace::Trace;
 
@@ -27,7 +28,7 @@ pub struct TimeOptions {
     /// Bandwidth of the link to host memory in GB/s; shows the time per output token by a model, and
     /// the speed-up over no buffer [default with --link: measured, a core of this machine that copies rows
     /// in its memory]
-    #[arg(long, value_name = "GB/S")]
+    #[arg(long, value_name = "GB/S", value_parser = positive)]
     link_gbs: Option<f64>,
     /// Also show the time with rows on a disk: `disk:FOLDER` measures the disk of a folder in about two
     /// seconds, and `disk:READS,GB/S,US[,BLOCK]` takes reads per second, bandwidth and the microseconds of a
@@ -36,11 +37,11 @@ pub struct TimeOptions {
     link: Option<Link>,
     /// Microseconds of matching (Stage One) per token and indexer on your device [default: measured on
     /// this machine's CPU]
-    #[arg(long, value_name = "US", requires = "any_link")]
+    #[arg(long, value_name = "US", requires = "any_link", value_parser = not_negative)]
     match_us: Option<f64>,
     /// Milliseconds of a decode step of the whole batch without offload [default: none, and times are
     /// those of the KV offload alone: matching and copies]
-    #[arg(long, value_name = "MS", requires = "any_link")]
+    #[arg(long, value_name = "MS", requires = "any_link", value_parser = positive)]
     step_ms: Option<f64>,
     /// Tokens that a request gets per step, 1 to N_q [default: the mean growth of the trace's `stable`,
     /// or N_q without it]
@@ -48,7 +49,7 @@ pub struct TimeOptions {
     accepted: Option<f64>,
     /// Recommend the least S with this time per output token in milliseconds, by the model; with --link,
     /// with rows on the disk
-    #[arg(long, value_name = "MS", requires = "any_link")]
+    #[arg(long, value_name = "MS", requires = "any_link", value_parser = positive)]
     pub tpot_ms: Option<f64>,
 }
 
@@ -76,15 +77,6 @@ pub struct Model {
     all: (f64, f64),
 }
 
-/// Microseconds of matching per token and indexer.
-#[derive(Clone, Copy)]
-pub struct Matching {
-    /// The median over the steps of a trace, or the given time.
-    pub us: f64,
-    /// The first and the ninth decile; `None` if the time is given.
-    pub range_us: Option<[f64; 2]>,
-}
-
 /// The times of a step and of an output token.
 #[derive(Clone, Copy, Serialize)]
 pub struct Times {
@@ -101,10 +93,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the time per output token and the speed-up that decide: with rows on the disk, if one is
-    /// named.
-    pub fn deciding(&self) -> (f64, f64) {
-        self.disk.map_or((self.tpot_ms, self.speed_up), |disk| (disk.tpot_ms, disk.speed_up))
+    /// Returns the milliseconds per output token that decide: with rows on the disk, if one is named.
+    pub fn deciding(&self) -> f64 {
+        self.disk.map_or(self.tpot_ms, |disk| disk.tpot_ms)
     }
 }
 
@@ -121,17 +112,6 @@ impl TimeOptions {
         if self.link_gbs.is_none() && self.link.is_none() {
             return Ok(None);
         }
-        for (what, value, least) in [
-            ("--link-gbs", self.link_gbs, f64::MIN_POSITIVE),
-            ("--step-ms", self.step_ms, f64::MIN_POSITIVE),
-            ("--tpot-ms", self.tpot_ms, f64::MIN_POSITIVE),
-            ("--match-us", self.match_us, 0.0),
-        ] {
-            let value = value.unwrap_or(least);
-            let limit = if least > 0.0 { "it must be above 0" } else { "it must be at least 0" };
-            let fits = value >= least && value.is_finite();
-            require(fits, what, value, limit, "pass 50, for example")?;
-        }
         let most = trace.tokens as f64;
         let accepted =
             self.accepted.unwrap_or_else(|| growth(trace).unwrap_or(most).clamp(1.0, most));
@@ -139,17 +119,10 @@ impl TimeOptions {
         let remedy = "pass the mean number of accepted drafts plus 1";
         require((1.0..=most).contains(&accepted), "--accepted", accepted, limit, remedy)?;
         let disk = self.link.as_ref().map(|link| Disk::new(link, deployment)).transpose()?;
-        let link_gbs = match self.link_gbs {
-            Some(given) => given,
-            None => {
-                let rows = COPIED_BYTES.div_ceil(deployment.model.row_bytes);
-                measure_copy(
-                    rows,
-                    deployment.model.row_bytes,
-                    Copier::for_rows(deployment.model.row_bytes),
-                )?
-            }
-        };
+        let bytes = deployment.model.row_bytes;
+        let measured =
+            || measure_copy(COPIED_BYTES.div_ceil(bytes), bytes, Copier::for_rows(bytes));
+        let link_gbs = self.link_gbs.map_or_else(measured, Ok)?;
         Ok(Some(Model {
             label: "a model; measured is only what is not given",
             link_gbs,
@@ -185,11 +158,11 @@ impl Model {
         Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up, disk }
     }
 
-    /// Returns the given time of matching per token, or else measures the steps of a trace on this machine's
-    /// CPU.
-    pub fn matching(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<Matching> {
+    /// Returns the microseconds of matching per token and indexer: the median over the steps of a trace on this machine's
+    /// CPU, and the first and the ninth decile; the given time if there is one.
+    pub fn matching(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<[f64; 3]> {
         if let Some(us) = self.match_us {
-            return Ok(Matching { us, range_us: None });
+            return Ok([us; 3]);
         }
         let mut table = StandaloneTable::new(params)?;
         let time = |ids: &[i32]| {
@@ -201,7 +174,7 @@ impl Model {
         };
         let steps = trace.ids.chunks_exact(trace.tokens * trace.k);
         let Summary { p10, p50, p90, .. } = summary(&mut steps.map(time).collect::<Vec<_>>());
-        Ok(Matching { us: p50, range_us: Some([p10, p90]) })
+        Ok([p50, p10, p90])
     }
 }
 

@@ -22,29 +22,20 @@ fn a_chart_has_no_text_on_a_line_says_where_its_axis_begins_and_names_rules() {
         let number = |element: &str, name| attribute(element, name).parse::<f64>().unwrap();
         let mut lines = Vec::new();
         for line in chart.lines().filter(|line| line.starts_with("<polyline")) {
-            let points: Vec<(f64, f64)> = attribute(line, "points")
-                .split(' ')
-                .map(|point| {
-                    point
-                        .split_once(',')
-                        .map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()))
-                        .unwrap()
-                })
-                .collect();
+            let numbers = attribute(line, "points").split([' ', ',']);
+            let numbers: Vec<f64> = numbers.map(|number| number.parse().unwrap()).collect();
+            let points = numbers.as_chunks::<2>().0;
             lines.extend(points.windows(2).map(|ends| (ends[0], ends[1])));
         }
         for words in chart.lines().filter(|line| line.starts_with("<text")) {
             let (x, y, size) = (number(words, "x"), number(words, "y"), number(words, "font-size"));
             let letters = words.split(['>', '<']).nth(2).unwrap().chars().count();
             let width = 0.62 * size * letters as f64;
-            let left = x - width
-                * match attribute(words, "text-anchor") {
-                    "start" => 0.0,
-                    "middle" => 0.5,
-                    _ => 1.0,
-                };
+            let anchor = attribute(words, "text-anchor");
+            let before = ["start", "middle", "end"].iter().position(|at| *at == anchor).unwrap();
+            let left = x - width * before as f64 / 2.0;
             // Points of a line are nearer to each other than a letter is wide.
-            for &((x0, y0), (x1, y1)) in &lines {
+            for &([x0, y0], [x1, y1]) in &lines {
                 let crosses = (0..=400).map(|n| f64::from(n) / 400.0).any(|t| {
                     let (px, py) = (x0 + t * (x1 - x0), y0 + t * (y1 - y0));
                     (left..left + width).contains(&px)

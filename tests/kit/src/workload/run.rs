@@ -16,32 +16,47 @@ use crate::step_result::StepResult;
 ///
 /// # Panics
 /// If a result is wrong.
-pub fn run(workload: &Workload, mut engine: Engine) -> Vec<StepResult> {
+pub fn run(workload: &Workload, engine: &mut Engine) -> Vec<StepResult> {
     let setting = workload.shape.setting();
     let write = |engine: &Engine, layer: usize, row: usize, bytes: &[u8]| {
         engine.pool().write_row(layer, row, bytes).unwrap();
     };
     let mut plan = engine.new_plan(setting.max_rows(), setting.max_requests).unwrap();
     let mut driver =
-        WorkloadDriver::new(setting, &mut |l, row, bytes| write(&engine, l, row, bytes));
+        WorkloadDriver::new(setting, &mut |l, row, bytes| write(engine, l, row, bytes));
     let mut results = Vec::new();
     for step in &workload.steps {
-        let step_input = driver.next_step(step, &mut |l, row, bytes| write(&engine, l, row, bytes));
+        let step_input = driver.next_step(step, &mut |l, row, bytes| write(engine, l, row, bytes));
         let fresh = step_input.has_fresh().then_some(&step_input.fresh[..]);
         let at_once = step.form.is_multiple_of(2);
-        let held = Held::before(&mut engine, &step_input.batch);
-        transfer(&mut engine, &mut plan, &step_input.batch, fresh, at_once).unwrap();
+        let held = Held::before(engine, &step_input.batch);
+        transfer(engine, &mut plan, &step_input.batch, fresh, at_once).unwrap();
         held.check(&plan, &step_input.batch);
-        let result = StepResult::from_plan(&plan, &step_input.batch.cu_q);
+        let mut result = StepResult::from_plan(&plan, &step_input.batch.cu_q);
+        use_slots_of_states(engine, &step_input.batch, &mut result);
         driver.check(&step_input, &result, |state, layer, slot, bytes| {
             engine.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
         });
-        verify::check_shares(&engine, &plan);
-        append(&mut engine, &step_input.append_batch, &step_input.fresh).unwrap();
+        verify::check_shares(engine, &plan);
+        append(engine, &step_input.append_batch, &step_input.fresh).unwrap();
         results.push(result);
     }
     driver.check_pool(|layer, row, bytes| engine.pool().read_row(layer, row, bytes).unwrap());
     results
+}
+
+/// Replaces global indices, which an engine with `slot_base` returns, by the slots of each request's state.
+fn use_slots_of_states(engine: &Engine, batch: &OwnedBatch, result: &mut StepResult) {
+    let Some(base) = engine.config().slot_base else { return };
+    for (request, rows) in batch.state.iter().zip(batch.cu_q.windows(2)) {
+        let index = |slot| engine.buffer().index(*request as usize, slot);
+        let all: Vec<_> = (0..engine.config().params.slots as usize).map(index).collect();
+        let of_request = rows[0] as usize * result.k..rows[1] as usize * result.k;
+        for slot in result.slots[of_request].iter_mut().filter(|slot| **slot >= 0) {
+            let index = Some((*slot - base) as usize);
+            *slot = all.iter().position(|found| *found == index).expect("a slot of it") as i32;
+        }
+    }
 }
 
 /// Plans a batch and transfers every layer. With `at_once`, `step` plans and transfers layer 0 and

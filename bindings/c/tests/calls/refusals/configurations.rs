@@ -236,7 +236,7 @@ fn wrong_pools_are_refused() {
             let (at, count) = (list.as_ptr(), list.len());
             in_file(&|f| (f.layer_indexer, f.layer_indexers) = (at, count), AVSG_INVALID, parts);
         };
-        indexed(&[0, 1], &["indexer"]);
+        indexed(&[0, 1], &["layer 1 has indexer 1 in the pool's file"]);
         indexed(&[0, 2], &["layer"]);
         indexed(&[0], &["layers with an indexer is 1"]);
         let path = c_path(&folder.file("rows"));
@@ -248,7 +248,9 @@ fn wrong_pools_are_refused() {
         let both = |s: &mut Structs| (s.pool.file, s.pool.allocator) = (&file, &allocator);
         on.invalid(&both, &["allocator", "file"]);
         let huge = avsg_pages::AVSG_PAGES_HUGE_1G as i32;
-        on.invalid(&|s| (s.pool.file, s.pool.pages) = (&file, huge), &["pages", "file"]);
+        let parts = ["pages", "the rows of this pool are in a file"];
+        on.invalid(&|s| (s.pool.file, s.pool.pages) = (&file, huge), &parts);
+        on.invalid(&|s| (s.pool.file, s.pool.rows) = (&file, usize::MAX / 2), &["pool geometry"]);
         let both = |s: &mut Structs| (s.pool.file, s.pool.layout) = (&file, &whole);
         on.invalid(&both, &["pool file is set", "memory of the caller"]);
         assert_eq!(folder.count(), 0);

@@ -130,6 +130,7 @@ const CALLS: &[Call] = &[
     ("avsg_engine_invalidate", |a| avsg_engine_invalidate(a.handle("engine"), a.number("state", 0, 2), a.number("", 0, 1 << 24), a.number("", 1 << 24, (1 << 24) + 1))),
     ("avsg_engine_discard", |a| avsg_engine_discard(a.handle("engine"), a.handle("plan"))),
     call!(a, avsg_engine_load(a.handle("engine"), a.pointer(Struct, &mut sized()), a.handle("plan"))),
+    call!(a, avsg_engine_load(a.handle("engine"), &avsg_load { reserved: a.number("reserved", 0, 1) as u32, indexer: a.number("indexer", 0, 1), state: a.number("state", 0, 2).min(1 << 30) as i32, seq_len: a.number("seq_len", 0, usize::MAX) as i32, block_table: avsg_i32s { data: &0, len: 1 }, ..sized() }, a.handle("plan"))),
     call!(a, avsg_engine_fork(a.handle("engine"), a.number("state", 0, 2), 1, a.list("state", &mut 0), a.pointer(Words, &mut 1), 1)),
     call!(a, avsg_engine_plan(a.handle("engine"), a.pointer(Struct, &mut a.owned.batch()), a.handle("plan"), STREAM)),
     call!(a, avsg_engine_transfer(a.handle("engine"), a.handle("plan"), a.list("layer", &mut 0), 1, &a.owned.fresh(), STREAM)),

@@ -58,7 +58,7 @@ pub(super) fn call<'a, A: BatchArray, R: CallArray>(
 /// Checks that a plan belongs to this engine.
 fn own(resources: &Resources, plan: &Plan) -> Result<()> {
     ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine";
-        "make it with this engine's new_plan, or transfer it on the engine that planned it");
+        "pass it to the engine whose new_plan made it");
     Ok(())
 }
 

@@ -1,24 +1,28 @@
 //! Reads of rows that are neighbours in the file.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::{mem, slice};
 
-use super::aligned::Aligned;
+use super::reader::{MAX_BYTES, Reader};
 use super::store::Store;
 use crate::Result;
 use crate::system::reserve;
+use crate::system::unforked::Unforked;
 
 const WHAT: &str = "records of a range";
-/// The most bytes of a read, unless a record is longer.
-const READ_BYTES: usize = 1 << 20;
+/// The bytes of the records of a list, unless one is longer: as much is under way at once, and a longer list would
+/// not be read faster.
+const LIST_BYTES: usize = 8 << 20;
 
 impl Store {
-    /// Reads existing rows of existing layers in this thread. `into` gets all rows of each layer, in the order of
-    /// the list, each with its segments back to back. Several threads may read at once.
+    /// Reads existing rows of existing layers. `into` gets all rows of each layer, in the order of the list, each
+    /// with its segments back to back. Several threads may read at once.
     ///
     /// # Errors
     /// If a row is not whole or cannot be read.
     pub(crate) fn read_rows(
-        &self,
+        self: &Arc<Self>,
         layers: &[usize],
         rows: Range<usize>,
         mut into: &mut [u8],
@@ -34,49 +38,78 @@ impl Store {
     }
 
     /// Reads rows of layers that share an indexer.
-    fn read_group(&self, layers: &[usize], rows: Range<usize>, into: &mut [u8]) -> Result<()> {
-        let (layout, bytes) = (self.layout(), self.format.bytes());
+    fn read_group(
+        self: &Arc<Self>,
+        layers: &[usize],
+        rows: Range<usize>,
+        into: &mut [u8],
+    ) -> Result<()> {
+        let layout = self.layout();
         let indexer = layout.indexer_of(layers[0]);
         let record = layout.record_bytes(indexer);
         let places = layers.iter().map(|&layer| layout.place(layer));
         let first = places.clone().min().unwrap_or(0);
         let end = places.max().unwrap_or(0) + 1;
-        let mut span = self.records.blocks_of(indexer, first..end);
-        if span.len() * 4 >= record {
+        let mut part = self.records.blocks_of(indexer, first..end);
+        if part.len() * 4 >= record {
             // One read of many records is faster than many reads that leave out little.
-            span = 0..record;
+            part = 0..record;
         }
-        let most = if span.len() == record { (READ_BYTES / record).max(1) } else { 1 };
-        let most = most.min(rows.len());
-        let mut memory = Aligned::zeroed(WHAT, most * record)?;
-        let mut queued = reserve::filled(WHAT, most * layers.len(), false)?;
-        for start in rows.clone().step_by(most.max(1)) {
-            let count = most.min(rows.end - start);
-            let of = |n: usize| {
-                let (layer, row) = (n / count, start + n % count);
-                let at = (layer * rows.len() + row - rows.start) * bytes;
-                (layers[layer], row, at..at + bytes)
-            };
-            let all = 0..count * layers.len();
-            for n in all.clone() {
-                let (layer, row, at) = of(n);
+        let most = (LIST_BYTES / record).max(1).min(rows.len());
+        let memory = Unforked::zeroed(WHAT, (most * record).max(1), None)?;
+        // What one operation reads needs no queue.
+        let one = most == 1 || part.len() == record && rows.len() * record <= MAX_BYTES;
+        let mut reader = Reader::of(self, most, !one)?;
+        let mut listed = reserve::with_capacity(WHAT, most)?;
+        let bytes = self.format.bytes();
+        let place = |n: usize, row: usize| {
+            let at = (n * rows.len() + row - rows.start) * bytes;
+            at..at + bytes
+        };
+        let mut read = |list: Range<usize>| {
+            listed.clear();
+            for row in list {
                 // What has left the queue is in the file.
-                queued[n] = self.records.queued.get(layout.record_number(indexer, row))
-                    && self.lock()?.copy_row(layer, row, &mut into[at]);
+                if self.records.queued.get(layout.record_number(indexer, row)) {
+                    let queue = self.lock()?;
+                    let mut layers = layers.iter().enumerate();
+                    if layers
+                        .all(|(n, &layer)| queue.copy_row(layer, row, &mut into[place(n, row)]))
+                    {
+                        continue;
+                    }
+                }
+                let to = memory.ptr().wrapping_add(listed.len() * record);
+                // SAFETY: each record of the list has its part of the memory, which is kept until nothing is under way
+                // and which is read behind `done` only.
+                unsafe { reader.push_part(indexer, row, part.clone(), to)? };
+                listed.push(row);
             }
-            if queued[all.clone()].iter().all(|&queued| queued) {
-                continue;
-            }
-            let offset = layout.record_offset(indexer, start) + span.start as u64;
-            let len = (count - 1) * record + span.len();
-            self.records.read(offset, &mut memory.bytes_mut()[span.start..][..len])?;
-            self.records.count_read(len, count);
-            for n in all.filter(|&n| !queued[n]) {
-                let (layer, row, at) = of(n);
-                let of_row = &memory.bytes()[n % count * record..][..record];
-                into[at].copy_from_slice(self.row_in(of_row, layer, row)?);
-            }
+            let mut wrong = None;
+            let done = &mut |number: usize| {
+                let at = memory.ptr().wrapping_add(number * record);
+                // SAFETY: the record is in its part of the memory, to which nothing writes any more.
+                let (row, of_row) = (listed[number], unsafe { slice::from_raw_parts(at, record) });
+                for (n, &layer) in layers.iter().enumerate() {
+                    match self.row_in(of_row, layer, row) {
+                        Ok(bytes) => into[place(n, row)].copy_from_slice(bytes),
+                        // The error of the first row is told, whatever is read first.
+                        Err(error) if wrong.as_ref().is_none_or(|&(first, _)| row < first) => {
+                            wrong = Some((row, error));
+                        }
+                        Err(_) => {}
+                    }
+                }
+            };
+            reader.run(done)?;
+            wrong.map_or(Ok(()), |(_, error)| Err(error))
+        };
+        let lists = rows.clone().step_by(most.max(1));
+        let done = lists.map(|start| start..rows.end.min(start + most)).try_for_each(&mut read);
+        if !reader.settle(self.timeout()) {
+            // The kernel may still write to it.
+            mem::forget(memory);
         }
-        Ok(())
+        done
     }
 }

@@ -1,5 +1,6 @@
 //! Reads of many records at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::{Result, ensure};
 
 const WHAT: &str = "list of records to read";
 /// The most bytes of an operation. Longer ones would not be faster.
-const MAX_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// A record to read.
 #[derive(Clone, Copy)]
@@ -24,6 +25,13 @@ struct Wanted {
     to: Address<u8>,
     /// The place in the list.
     number: usize,
+}
+
+impl Wanted {
+    /// Returns whether the memory of another record is behind that of this one.
+    fn is_before(&self, other: &Self) -> bool {
+        self.to.0.wrapping_add(self.bytes) == other.to.0
+    }
 }
 
 /// A list of records to read, and the queue that reads them. It belongs to one thread at a time, and what it
@@ -43,9 +51,14 @@ impl Reader {
     /// If memory is refused. A kernel that refuses io_uring is no error: the reader then reads in the calling
     /// thread, as [`Store::read_record`] does.
     pub fn new(store: &Arc<Store>, most: usize) -> Result<Self> {
+        Self::of(store, most, true)
+    }
+
+    /// Returns a reader that has a queue of io_uring, or reads in the calling thread.
+    pub(super) fn of(store: &Arc<Store>, most: usize, queue: bool) -> Result<Self> {
         Ok(Self {
             store: Arc::clone(store),
-            flight: store.records.flight(most)?,
+            flight: store.records.flight(most, queue)?,
             wanted: reserve::with_capacity(WHAT, most)?,
             there: reserve::with_capacity(WHAT, most)?,
         })
@@ -78,8 +91,43 @@ impl Reader {
     /// [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
         self.store.records.birth.check("pool")?;
-        let (layout, number) = (self.store.layout(), self.wanted.len() + self.there.len());
+        let layout = self.store.layout();
         layout.check_record_of(indexer, row)?;
+        let (number, record) = (self.expect_room(to)?, layout.record_bytes(indexer));
+        // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
+        if unsafe { self.store.queued_record(indexer, row, to) }? {
+            self.there.push(number);
+        } else {
+            // SAFETY: as this function demands (`# Safety`).
+            unsafe { self.push_part(indexer, row, 0..record, to)? };
+        }
+        Ok(number)
+    }
+
+    /// Puts these bytes of an existing record, whole blocks, on the list, which are read from the file.
+    ///
+    /// # Errors
+    /// If the list is full, the address is not aligned, or reads of an earlier list are still under way.
+    ///
+    /// # Safety
+    /// As for [`Self::push`].
+    pub(super) unsafe fn push_part(
+        &mut self,
+        indexer: usize,
+        row: usize,
+        part: Range<usize>,
+        to: *mut u8,
+    ) -> Result<()> {
+        let (number, layout) = (self.expect_room(to)?, self.store.layout());
+        let offset = layout.record_offset(indexer, row) + part.start as u64;
+        let (bytes, to) = (part.len(), Address(to.wrapping_add(part.start)));
+        self.wanted.push(Wanted { offset, bytes, to, number });
+        Ok(())
+    }
+
+    /// Returns the number of the next record, or an error if it cannot be put on the list.
+    fn expect_room(&self, to: *mut u8) -> Result<usize> {
+        let number = self.wanted.len() + self.there.len();
         ensure!(number < self.wanted.capacity(), "records to read" is number + 1, but
             "the reader was made for {}", self.wanted.capacity(); "make a reader for a longer list");
         ensure!(self.flight.under_way() == 0, "reads under way" is self.flight.under_way(), but
@@ -87,14 +135,6 @@ impl Reader {
         let alignment = self.store.records.memory_alignment;
         ensure!(to.addr().is_multiple_of(alignment), "address of a record" is format!("{to:p}"), but
             "direct reads need multiples of {alignment}"; "align the memory, or read buffered");
-        // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
-        if unsafe { self.store.queued_record(indexer, row, to) }? {
-            self.there.push(number);
-        } else {
-            let offset = layout.record_offset(indexer, row);
-            let (bytes, to) = (layout.record_bytes(indexer), Address(to));
-            self.wanted.push(Wanted { offset, bytes, to, number });
-        }
         Ok(number)
     }
 
@@ -116,16 +156,21 @@ impl Reader {
         let mut start = 0;
         while start < wanted.len() {
             let end = start + neighbours(&wanted[start..]);
-            let pieces = &mut flight.operations.pieces[start..end];
-            for (piece, wanted) in pieces.iter_mut().zip(&wanted[start..end]) {
-                *piece = Piece { at: wanted.to.0, len: wanted.bytes };
+            let (pieces, mut last) = (&mut flight.operations.pieces, start);
+            pieces[start] = Piece { at: wanted[start].to.0, len: 0 };
+            for (n, record) in wanted[start..end].iter().enumerate() {
+                if n > 0 && !wanted[start + n - 1].is_before(record) {
+                    last += 1;
+                    pieces[last] = Piece { at: record.to.0, len: 0 };
+                }
+                pieces[last].len += record.bytes;
             }
-            // SAFETY: each piece is the memory of a record, which no other code uses until `done` was called
+            // SAFETY: each piece is the memory of records, which no other code uses until `done` was called
             // for it or nothing is under way (`push`). An operation has the number of its first record, and none has
             // the pieces of another.
             unsafe {
                 let (id, offset) = (start as u32, wanted[start].offset);
-                flight.start(id, Direction::Read, offset, start..end);
+                flight.start(id, Direction::Read, offset, start..last + 1);
             }
             start = end;
         }
@@ -210,7 +255,12 @@ impl Drop for Reader {
 /// Returns how many of these records, sorted by offset, are read by one operation: the first and those
 /// behind it that are its neighbours in the file.
 fn neighbours(wanted: &[Wanted]) -> usize {
-    let most = MAX_PIECES.min((MAX_BYTES / wanted[0].bytes).max(1)).min(wanted.len());
-    let pairs = wanted[..most].windows(2);
-    1 + pairs.take_while(|pair| pair[0].offset + pair[0].bytes as u64 == pair[1].offset).count()
+    let (mut bytes, mut pieces) = (wanted[0].bytes, 1);
+    let pairs = wanted.windows(2).take_while(|pair| {
+        bytes += pair[1].bytes;
+        pieces += usize::from(!pair[0].is_before(&pair[1]));
+        let adjacent = pair[0].offset + pair[0].bytes as u64 == pair[1].offset;
+        adjacent && bytes <= MAX_BYTES && pieces <= MAX_PIECES
+    });
+    1 + pairs.count()
 }

@@ -110,11 +110,12 @@ impl Records {
         if self.file.buffered { 1 } else { self.layout.block() }
     }
 
-    /// Returns a flight of up to `operations` operations, by io_uring if the system has it.
-    pub fn flight(&self, operations: usize) -> Result<Flight> {
+    /// Returns a flight of up to `operations` operations, with a queue of io_uring if it is to have one and the system
+    /// has it.
+    pub fn flight(&self, operations: usize, queue: bool) -> Result<Flight> {
         /// The first refusal is told, and each later store is like it.
         static TOLD: AtomicBool = AtomicBool::new(false);
-        let queue = self.file.io_uring.then(|| self.disk.queue(DEPTH));
+        let queue = (queue && self.file.io_uring).then(|| self.disk.queue(DEPTH));
         if let Some(Err(error)) = &queue
             && !TOLD.swap(true, Ordering::Relaxed)
         {

@@ -76,7 +76,7 @@ impl WriteQueue {
         Ok(Self {
             records: Arc::clone(records),
             entries: QueueEntries::new(records, count, spare)?,
-            flight: records.flight(OPERATIONS * MAX_PIECES)?,
+            flight: records.flight(OPERATIONS * MAX_PIECES, true)?,
             list: reserve::with_capacity("queue of writes", count)?,
             batch: (OPERATION_BYTES / record).clamp(1, count / 2),
             idle: (0..OPERATIONS).collect(),

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use anyhow::{Context, Result};
 use avsg::disk::{DiskStats, PoolFile, PoolSessions};
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::pool::{HostPool, PoolConfig, Role};
 use tempfile::TempDir;
 
 use super::places::FileShape;
@@ -65,7 +65,7 @@ impl Kept {
         let blocks: Vec<i32> = (0..(pool.rows() / CHUNK) as i32).collect();
         let start = Instant::now();
         write_rows(&pool)?;
-        pool.commit_session(0, pool.rows(), &blocks, &[])?;
+        pool.stored(Role::Writer)?.commit_session(0, pool.rows(), &blocks, &[])?;
         let us = us_since(start);
         Ok(Step::of_file(us, [DiskStats::default(), counters(&pool)?], 0))
     }

@@ -70,7 +70,7 @@ impl Binary {
         // SAFETY: the runtime has loaded the binary, and `Owned` releases it. Argument lists hold
         // references to it, so none is left, and whoever launched a kernel has not dropped its list before
         // the kernel was done (`Args::launch`).
-        Arc::new(Self(unsafe { Owned::new(context, handle, Acl::aclrtBinaryUnLoad) }))
+        Arc::new(Self(unsafe { Owned::new(context, handle, &[Acl::aclrtBinaryUnLoad; 2]) }))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::owned::{Owned, Release};
+use super::owned::Owned;
 use super::{Acl, Context, Current, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
@@ -55,16 +55,17 @@ impl Allocation {
             (None, Some(memory))
         } else {
             let on_device = kind == MemoryKind::Device;
-            let release: Release = if on_device { Acl::aclrtFree } else { Acl::aclrtFreeHost };
             // SAFETY: both functions write an address to `at`. `Owned` releases the memory there; who queued work
             // on it has waited for the work (`DeviceMemory::upload` and `download`, `Args::launch`,
             // `Engine::enqueue_plan`).
             let owned = unsafe {
-                match on_device {
-                    true => acl.aclrtMalloc(&mut at, bytes, policy)?,
-                    false => acl.aclrtMallocHost(&mut at, bytes)?,
+                if on_device {
+                    acl.aclrtMalloc(&mut at, bytes, policy)?;
+                    Owned::new(context, at, &[Acl::aclrtFree; 2])
+                } else {
+                    acl.aclrtMallocHost(&mut at, bytes)?;
+                    Owned::new(context, at, &[Acl::aclrtFreeHost; 2])
                 }
-                Owned::new(context, at, release)
             };
             (Some(owned), None)
         };

@@ -29,7 +29,7 @@ impl Registration {
         unsafe { acl.aclrtHostRegister(host, bytes, kind, &mut device)? };
         // SAFETY: the range was registered above, and `Owned` unregisters it. Whoever launched a kernel
         // with its address keeps the address valid until the kernel is done (`Args::launch`).
-        let host = unsafe { Owned::new(context, host, Acl::aclrtHostUnregister) };
+        let host = unsafe { Owned::new(context, host, &[Acl::aclrtHostUnregister; 2]) };
         Ok(Self { _host: host, device: Address(device) })
     }
 

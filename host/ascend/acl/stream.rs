@@ -22,10 +22,10 @@ impl Stream {
         unsafe { context.acl().aclrtCreateStream(&mut handle)? };
         // The ordinary release waits for the stream's work. If it fails, for example because work never ends,
         // the stream is destroyed by force.
-        let releases: [Release; 2] = [Acl::aclrtDestroyStream, Acl::aclrtDestroyStreamForce];
+        let releases: &[Release; 2] = &[Acl::aclrtDestroyStream, Acl::aclrtDestroyStreamForce];
         // SAFETY: the stream was created above, and `Owned` releases it. Nothing else waits for the work that is
         // dropped by force.
-        Ok(Self(unsafe { Owned::with_releases(context, handle, releases) }))
+        Ok(Self(unsafe { Owned::new(context, handle, releases) }))
     }
 
     /// Returns the handle, which unsafe calls take. It is valid until this value is dropped.
@@ -59,7 +59,7 @@ impl Stream {
             // SAFETY: this value owns the stream, and the function writes a handle to `handle`.
             unsafe { acl.aclmdlRICaptureEnd(stream, &mut handle)? };
             // SAFETY: the capture returned the graph, and `Owned` releases it.
-            let graph = unsafe { Owned::new(&self.0.context, handle, Acl::aclmdlRIDestroy) };
+            let graph = unsafe { Owned::new(&self.0.context, handle, &[Acl::aclmdlRIDestroy; 2]) };
             Ok(Graph(graph, PhantomData))
         };
         // Like every release, it is tried once more; a graph that it returns is dropped.

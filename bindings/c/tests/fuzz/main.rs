@@ -8,6 +8,7 @@
 
 mod models;
 mod random_appends;
+mod random_batches;
 mod random_begins;
 mod random_caller;
 mod random_engines;

@@ -7,8 +7,8 @@ use avsg_capi::*;
 use avsg_capi_testkit::*;
 use avsg_testkit::fresh::FreshRows;
 
+use super::random_batches::stored_ids;
 use super::random_caller::RandomCaller;
-use super::random_steps::stored_ids;
 use super::shared_handles::Kind;
 
 /// The bytes that a row of the pool has before an append writes it.

@@ -35,7 +35,7 @@ pub enum Way {
 
 /// The work of a step.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Work {
+pub struct StepWork {
     /// The requests of a batch, each with one token and with rows of its own.
     pub requests: usize,
     /// K.
@@ -50,7 +50,7 @@ pub struct Work {
 }
 
 /// The layers of an indexer, and some of the requests.
-struct Part {
+struct StepPart {
     layers: Vec<usize>,
     requests: Range<usize>,
     /// The requests' group.
@@ -66,13 +66,13 @@ struct Part {
 /// An engine, and the parts of its steps in their order.
 pub struct Server {
     engine: Engine,
-    work: Work,
-    parts: Vec<Part>,
+    work: StepWork,
+    parts: Vec<StepPart>,
     /// Whether the plan missed a slot of a request.
     missed: Vec<bool>,
 }
 
-impl Work {
+impl StepWork {
     fn config(&self, pool: &PoolConfig) -> Config {
         let &Self { requests, k, slots, way, .. } = self;
         let params = Params::wide(u32::try_from(k).unwrap_or(u32::MAX), 1, slots);
@@ -98,7 +98,7 @@ impl Work {
 
 impl Server {
     /// Makes an engine over the rows of a pool that `config` describes.
-    pub fn new(pool: Arc<HostPool>, config: &PoolConfig, work: Work) -> Result<Self> {
+    pub fn new(pool: Arc<HostPool>, config: &PoolConfig, work: StepWork) -> Result<Self> {
         let (indexers, requests) = (&config.indexers, work.requests);
         let engine = Engine::new(work.config(config), pool)?;
         let groups = if work.way == Way::TwoGroups { 2 } else { 1 };
@@ -119,7 +119,7 @@ impl Server {
                 let ahead = ahead.min(parts.len() + MAX_UNDER_WAY);
                 let plan = engine.new_plan(requests.len(), requests.len())?;
                 let layers = layers.collect();
-                parts.push(Part { layers, requests, group, ahead, batch, plan, expected: 0 });
+                parts.push(StepPart { layers, requests, group, ahead, batch, plan, expected: 0 });
             }
         }
         Ok(Self { engine, work, parts, missed: vec![false; work.slots as usize] })
@@ -160,7 +160,7 @@ impl Server {
     /// Sets the ids of all parts, and what their rows give.
     fn prepare(&mut self, ids: &[i32]) {
         let (k, rows) = (self.work.k, self.engine.pool().rows() / self.work.requests);
-        for Part { layers, requests, batch, expected, .. } in &mut self.parts {
+        for StepPart { layers, requests, batch, expected, .. } in &mut self.parts {
             *expected = 0;
             for (request, ids) in requests.clone().zip(ids[requests.start * k..].chunks_exact(k)) {
                 let to = &mut batch.ids[(request - requests.start) * k..][..k];
@@ -176,7 +176,7 @@ impl Server {
 
     /// Plans a part and begins its transfer. Its ids are those that were set if `computed` is 0.
     fn begin(&mut self, at: usize, computed: u8) -> Result<()> {
-        let Part { layers, batch, plan, .. } = &mut self.parts[at];
+        let StepPart { layers, batch, plan, .. } = &mut self.parts[at];
         batch.ids.iter_mut().for_each(|id| *id ^= i32::from(computed));
         self.engine.plan(&batch.batch(), plan)?;
         Ok(self.engine.begin(plan, layers, None)?)
@@ -185,7 +185,7 @@ impl Server {
     /// Computes with the hits of a part or with its misses, for as long as their share of its arithmetic takes, and
     /// returns the sum of the first bytes of their rows.
     fn compute(&mut self, at: usize, hits: bool) -> Result<u8> {
-        let Part { layers, requests, plan, .. } = &self.parts[at];
+        let StepPart { layers, requests, plan, .. } = &self.parts[at];
         let (start, mut sum, mut count, mut all) = (Instant::now(), 0u8, 0, 0);
         for (token, state) in requests.clone().enumerate() {
             self.missed.fill(false);
@@ -224,7 +224,7 @@ impl Server {
     fn wrong_rows(&self) -> usize {
         let (buffer, bytes) = (self.engine.buffer(), self.engine.pool().format().bytes());
         let mut wrong = 0;
-        for Part { layers, batch, plan, .. } in &self.parts {
+        for StepPart { layers, batch, plan, .. } in &self.parts {
             for &layer in layers {
                 for_each_id(
                     &batch.batch(),

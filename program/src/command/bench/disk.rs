@@ -18,7 +18,7 @@ use crate::checks::{at_least_1, check_tables, in_range};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions, Page, Progress, Table, count};
 use crate::disk::{
-    CHUNK, FileShape, Kept, Race, Row, Server, Setting, Way, Work, every_row, folder_on_disk,
+    CHUNK, FileShape, Kept, Race, Row, Server, Setting, StepWork, Way, every_row, folder_on_disk,
     mapped, write_rows,
 };
 use crate::trace::Trace;
@@ -93,7 +93,7 @@ struct Report {
     shape: FileShape,
     /// The work of the steps with arithmetic; the others have one request.
     #[serde(flatten)]
-    work: Work,
+    work: StepWork,
     /// The file of the prompt.
     file: Option<FileReport>,
     /// Why there is no figure of fio; null if there is one.
@@ -140,7 +140,7 @@ fn measure(options: &Options, folder: &Path) -> Result<Report> {
     let ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
     let selections = Selections::new(&traces, 1, slots as usize);
     let (k, compute_us, way) = (traces[0].k, options.compute_us as f64, Way::Transfer);
-    let work = Work { requests, k, slots, compute_us, way };
+    let work = StepWork { requests, k, slots, compute_us, way };
     let shape = FileShape { layers, indexers, rows: ids.next_multiple_of(CHUNK), row_bytes };
     let warm_up = selections.fills + WARM_UP;
     let turns = Turns { warm_up, steps, turn: TURN, settle: 0 };
@@ -169,7 +169,7 @@ fn measure(options: &Options, folder: &Path) -> Result<Report> {
 struct Bench<'a> {
     file: PoolFile,
     shape: FileShape,
-    work: Work,
+    work: StepWork,
     selections: &'a Selections<'a>,
     turns: Turns,
     bar: Progress,
@@ -184,7 +184,7 @@ impl Bench<'_> {
     /// Measures a prompt, and steps of one request over its file.
     fn prompt(&self, races: &mut Vec<Race>) -> Result<(Option<FileReport>, Option<String>)> {
         let (shape, folder) = (self.shape, &self.file.path);
-        let work = Work { requests: 1, compute_us: 0.0, ..self.work };
+        let work = StepWork { requests: 1, compute_us: 0.0, ..self.work };
         let kept = Kept::new(&self.file, shape)?;
         // The first file is not timed.
         kept.write()?;
@@ -242,7 +242,7 @@ impl Bench<'_> {
         ];
         for compute_us in [work.compute_us, 0.0] {
             let setting = |(name, way, _)| {
-                let work = Work { compute_us, way, ..work };
+                let work = StepWork { compute_us, way, ..work };
                 let memory = work.memory_bytes(&config)?;
                 Ok(Server::new(Arc::clone(&pool), &config, work)?.setting(name, memory))
             };
@@ -306,7 +306,7 @@ fn page(report: &Report) -> Page {
             page.text(format!("{} reads more or less than transfer", row.what));
         }
     }
-    let Work { requests, k, slots, .. } = *work;
+    let StepWork { requests, k, slots, .. } = *work;
     let FileShape { layers, indexers, row_bytes, .. } = *shape;
     let [indexers, requests] =
         [(indexers, "indexer"), (requests, "request")].map(|(n, noun)| count(n, noun));

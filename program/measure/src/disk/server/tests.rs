@@ -13,7 +13,7 @@ fn a_wrong_row_is_found_whatever_a_step_does_while_rows_are_read() {
     let ids =
         |first| [(first..first + 8).collect::<Vec<i32>>(), (first..first + 8).collect()].concat();
     for way in [Way::Transfer, Way::HitsFirst, Way::Followers(2), Way::TwoGroups] {
-        let work = Work { requests: 2, k: 8, slots: 64, compute_us: 1.0, way };
+        let work = StepWork { requests: 2, k: 8, slots: 64, compute_us: 1.0, way };
         let mut server = Server::new(Arc::clone(&pool), &config, work).unwrap();
         assert_eq!(server.step(&ids(0)).unwrap().wrong_rows, 0, "{way:?}");
         // The second request has the rows from 512 on.

@@ -32,7 +32,7 @@ use std::fmt;
 pub use context::{Context, Current};
 pub use kernel::{Args, Binary};
 pub use memory::{DeviceMemory, MemorySource, PinnedMemory};
-pub use owned::Owned;
+pub use owned::{Owned, Release};
 pub use registration::Registration;
 pub use result::{Acl, FUNCTIONS, Need};
 pub use source::{Resolve, Source};

@@ -17,7 +17,7 @@ pub struct Owned {
 }
 
 /// A call that releases a handle.
-pub(super) type Release = unsafe fn(&Acl, *mut c_void) -> Result<()>;
+pub type Release = unsafe fn(&Acl, *mut c_void) -> Result<()>;
 
 impl Owned {
     /// Owns what the runtime gave, a handle or an address.
@@ -25,7 +25,7 @@ impl Owned {
     /// # Safety
     /// Nothing else releases `at`. When the value is dropped, the first call may be made with it in the context,
     /// and the second one if the first one fails.
-    pub(super) unsafe fn new(
+    pub unsafe fn new(
         context: &Arc<Context>,
         at: *mut c_void,
         releases: &'static [Release; 2],

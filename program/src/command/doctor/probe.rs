@@ -134,5 +134,5 @@ fn event(context: &Arc<Context>) -> Result<Owned> {
     // SAFETY: the function writes a handle to `handle`.
     unsafe { context.acl().aclrtCreateEventExWithFlag(&mut handle, uses)? };
     // SAFETY: the event was created above, and only `Owned` destroys it.
-    Ok(unsafe { Owned::new(context, handle, Acl::aclrtDestroyEvent) })
+    Ok(unsafe { Owned::new(context, handle, &[Acl::aclrtDestroyEvent; 2]) })
 }

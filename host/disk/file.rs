@@ -10,7 +10,7 @@ use super::io::{Direction, Disk, Operation, Queue};
 use super::ring::Ring;
 
 /// The most pieces of an operation.
-pub(super) const MAX_PIECES: usize = 64;
+pub(super) const MAX_PIECES: usize = 256;
 
 /// An open file or block device.
 pub(super) struct File {

@@ -5,7 +5,6 @@ use std::slice;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator, MemoryKind};
 use crate::system::reserve;
 
@@ -21,25 +20,17 @@ unsafe impl Integer for i64 {}
 // SAFETY: as for `i32`.
 unsafe impl Integer for u64 {}
 
-/// An array of integers.
+/// An array of integers. It is small, because a plan, which is moved over the stack, has many.
 #[derive(Debug)]
-pub(crate) struct Array<T> {
-    at: Address<T>,
-    len: usize,
-    /// The memory of the elements, which one of these owns.
-    _memory: (Vec<T>, Option<Allocated>),
+pub(crate) enum Array<T> {
+    Own(Vec<T>),
+    /// The memory and the number of elements.
+    Allocated(Allocated, usize),
 }
 
 impl<T> Default for Array<T> {
     fn default() -> Self {
-        Self::of_system(Vec::new())
-    }
-}
-
-impl<T> Array<T> {
-    fn of_system(mut values: Vec<T>) -> Self {
-        let (at, len) = (Address(values.as_mut_ptr()), values.len());
-        Self { at, len, _memory: (values, None) }
+        Self::Own(Vec::new())
     }
 }
 
@@ -52,7 +43,7 @@ impl<T: Integer> Array<T> {
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let Some(allocator) = allocator else {
-            return reserve::filled(what, len, value).map(Self::of_system);
+            return reserve::filled(what, len, value).map(Self::Own);
         };
         let (kind, bytes) = (MemoryKind::Host, len.saturating_mul(size_of::<T>()));
         let memory = Allocated::new(allocator, kind, what, bytes, Allocated::LINE)?;
@@ -62,7 +53,7 @@ impl<T: Integer> Array<T> {
             // else uses it.
             unsafe { first.add(at).write(value) };
         }
-        Ok(Self { at: Address(first), len, _memory: (Vec::new(), Some(memory)) })
+        Ok(Self::Allocated(memory, len))
     }
 
     /// Returns the bytes of the elements.
@@ -83,14 +74,24 @@ impl<T: Integer> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: this value owns `len` initialised elements at `at` (`of_system`, `filled`).
-        unsafe { slice::from_raw_parts(self.at.0, self.len) }
+        match self {
+            Self::Own(values) => values,
+            // SAFETY: `filled` has initialised `len` elements, which this value owns.
+            Self::Allocated(memory, len) => unsafe {
+                slice::from_raw_parts(memory.ptr().cast(), *len)
+            },
+        }
     }
 }
 
 impl<T: Integer> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as for `deref`; `&mut self` makes the access exclusive.
-        unsafe { slice::from_raw_parts_mut(self.at.0, self.len) }
+        match self {
+            Self::Own(values) => values,
+            // SAFETY: as for `deref`; `&mut self` makes the access exclusive.
+            Self::Allocated(memory, len) => unsafe {
+                slice::from_raw_parts_mut(memory.ptr().cast(), *len)
+            },
+        }
     }
 }

@@ -67,7 +67,7 @@ pub struct Plan {
     pub(crate) number: u64,
     /// For each request, the plans of its state before this one.
     pub(crate) before: Array<Before>,
-    /// The layer and the row that are not whole, of each request that transfers leave out; else -1.
+    /// For each request that transfers leave out, the layer and the row that are not whole; for others -1.
     failed_layer: Array<i64>,
     failed_row: Array<i64>,
     /// 1 for a request that the last transfer found.

@@ -158,9 +158,8 @@ impl Engine {
         let mut layers = mem::take(&mut plan.layers);
         layers.extend_from_slice(call.layers);
         let start = Instant::now();
-        // SAFETY: a plan that is dropped leaves its arrays and its
-        // list of layers to the engine, and until the transfer has ended no call writes them, because each ends
-        // it first.
+        // SAFETY: a plan that is dropped leaves its arrays and its list of layers to the engine, and until the
+        // transfer has ended no call writes them, because each ends it first.
         let begun =
             unsafe { self.device.begin(place, &HostCall { layers: &layers, ..*call }, plan) };
         self.note_times(start, begun.is_ok());

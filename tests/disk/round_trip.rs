@@ -57,23 +57,25 @@ fn range_of(layers: &[usize], rows: std::ops::Range<usize>, version: usize) -> V
 
 #[test]
 fn neighbouring_rows_are_written_and_read_by_large_operations() {
+    const MANY: usize = 6144;
     let folder = Scratch::new();
     for io_uring in [true, false] {
         let file = PoolFile { io_uring, ..PoolFile::new(folder.path()) };
-        let pool = HostPool::new(&config(1, 4096, &[1152], file)).unwrap();
+        // A read of all rows has two lists.
+        let pool = HostPool::new(&config(1, MANY, &[1152], file)).unwrap();
         // One by one, and by ranges.
         write(&pool, 0..1024, 0).unwrap();
-        for first in (1024..4096).step_by(512) {
+        for first in (1024..MANY).step_by(512) {
             pool.write_rows(&[0], first, &range_of(&[0], first..first + 512, 0)).unwrap();
         }
         pool.flush().unwrap();
         let (stats, record) = (pool.disk_stats().unwrap(), pool.disk_info().unwrap().record_bytes);
-        assert!(stats.writes <= 32, "{} writes of 4096 rows", stats.writes);
-        assert_eq!(stats.written_bytes, 4096 * record as u64);
+        assert!(stats.writes <= 32, "{} writes of {MANY} rows", stats.writes);
+        assert_eq!(stats.written_bytes, (MANY * record) as u64);
         pool.write_row(0, 7, &bytes_of(0, 7, 1, 1152)).unwrap();
-        let mut read = vec![0; 4096 * 1152];
+        let mut read = vec![0; MANY * 1152];
         pool.read_rows(&[0], 0, &mut read).unwrap();
-        let mut expected = range_of(&[0], 0..4096, 0);
+        let mut expected = range_of(&[0], 0..MANY, 0);
         expected[7 * 1152..8 * 1152].copy_from_slice(&bytes_of(0, 7, 1, 1152));
         assert!(read == expected);
         assert!(pool.disk_stats().unwrap().reads <= 16);

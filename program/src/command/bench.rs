@@ -27,8 +27,8 @@ pub enum Bench {
     /// Measures what a decode step costs a server with many layers and requests: plans and transfers, beside
     /// vLLM-Ascend's lru_resident_compact, copies of every selected row, and reads of the tables in order
     Step(step::Options),
-    /// Measures a step whose rows are on a disk, beside reads of every row and a mapped file with a page cache
-    /// of the same memory
+    /// Measures prompts and steps whose rows are on a disk, beside fio, reads of every row and a mapped file with a
+    /// page cache of the same memory
     Disk(disk::Options),
 }
 

@@ -57,11 +57,8 @@ impl Kept {
             _ => Ok(()),
         }
         .context("removing the file of the turn before")?;
-        // Records of a chunk wait for the rows of their last layer while those of the indexer before are written.
-        let record =
-            (self.shape.layers_of(0).len() * (self.shape.row_bytes + 8)).next_multiple_of(4096);
-        let queue_bytes = (2 * CHUNK * record).clamp(8 << 20, 256 << 20);
-        let pool = HostPool::new(&self.shape.pool(Some(self.file(queue_bytes)))?)?;
+        // The default queue of writes has room for the records of a chunk.
+        let pool = HostPool::new(&self.shape.pool(Some(self.file(0)))?)?;
         let blocks: Vec<i32> = (0..(pool.rows() / CHUNK) as i32).collect();
         let start = Instant::now();
         write_rows(&pool)?;

@@ -48,7 +48,7 @@ def single(program, traces, runs):
             ]
             if not all(all_runs):
                 break
-            own, *others = "AVSG, constant:127", "the same table for a scalar core", "the step before, by sort and merge"
+            own, *others = "AVSG, constant:127", "exact LRU by a linked list", "the step before, by sort and merge"
             ratios = [median(all_runs, lambda run: run[other] / run[own]) for other in others]
             cells.setdefault((machine, k, slots), []).append((median(all_runs, lambda run: run[own]), *ratios))
     return cells
@@ -97,10 +97,10 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     arguments = (options.program, options.traces, options.runs)
-    head("machine", "K", "S", "us on each trace", "scalar table, mean (worst)", "sort and merge, mean (worst)")
+    head("machine", "K", "S", "us on each trace", "exact LRU, mean (worst)", "sort and merge, mean (worst)")
     for (machine, k, slots), cells in single(*arguments).items():
-        us, scalar, pointers = zip(*cells)
-        line(machine, k, slots, " / ".join(f"{t:.2f}" for t in us), spread(scalar), spread(pointers))
+        us, lru, pointers = zip(*cells)
+        line(machine, k, slots, " / ".join(f"{t:.2f}" for t in us), spread(lru), spread(pointers))
     print()
     head("B", "N_q", "plan with 61 tables per request, us on each trace", "with one", "tables read in order",
          "lru_resident_compact beside a table per request, mean (worst)", "beside a table per token")

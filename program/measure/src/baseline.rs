@@ -1,7 +1,7 @@
 //! Baselines of the operator: other replacement policies for hit rates, other matchers for time.
 //!
-//! All baselines process the same selections. A [`Policy`] only lists the ids that miss. A [`Matcher`]
-//! also gives every id its slot, as an attention kernel needs it, and is timed. Negative ids are
+//! All baselines process the same selections. A [`Policy`] only lists the ids that miss. Those that are
+//! timed also give every id its slot, as an attention kernel needs it ([`Matched`]). Negative ids are
 //! padding in all of them: they are neither hits nor misses, and their slot is -1.
 
 pub mod belady;
@@ -10,13 +10,11 @@ pub mod order;
 pub mod previous_step;
 pub mod resident_lru;
 pub mod residents;
-pub mod scalar;
 
 pub use belady::Belady;
 pub use exact_lru::ExactLru;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
-pub use scalar::ScalarTable;
 
 use std::iter::Sum;
 
@@ -48,32 +46,13 @@ pub trait Policy {
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>);
 }
 
-/// A row to copy: the id of a token that misses, and the slot for its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Miss {
-    /// Position in the token's ids.
-    pub index: i32,
-    /// The id that misses.
-    pub id: i32,
-    /// The slot that the row is copied to.
-    pub slot: i32,
-}
-
-/// A policy that places rows, written to be timed: a step allocates nothing if `misses` has a
-/// capacity of K.
-pub trait Matcher {
-    /// Clears `misses`, then gives each of `ids` its slot and lists the rows to copy. Ids beyond the
-    /// shorter of `ids` and `slots` are ignored.
-    fn step(&mut self, ids: &[i32], slots: &mut [i32], misses: &mut Vec<Miss>);
-}
-
-/// A matcher is a policy whose misses are those that it lists.
-impl<M: Matcher> Policy for M {
-    fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
-        let (mut slots, mut missed) = (vec![-1; ids.len()], Vec::new());
-        self.step(ids, &mut slots, &mut missed);
-        misses.extend(missed.iter().map(|miss| miss.id));
-    }
+/// What a timed step returns. Its lists keep their memory from one step to the next.
+#[derive(Debug, Default)]
+pub struct Matched {
+    /// The slot of each id; -1 for padding.
+    pub slots: Vec<i32>,
+    /// The ids that missed, each with the slot that its row is copied to.
+    pub misses: Vec<(i32, i32)>,
 }
 
 /// Hits of a replayed trace, counted over all steps and in the first step.

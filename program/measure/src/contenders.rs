@@ -9,13 +9,12 @@ use crate::batch::OwnedBatch;
 use anyhow::Result;
 use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 use avsg::device::stage_two::share_start;
-use avsg::engine::{Batch, Config, Engine, Indexers};
+use avsg::engine::{Batch, Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
-use avsg::rows::RowFormat;
 
 use crate::baseline::ResidentLru;
-use crate::baseline::resident_lru::Selection;
+use crate::disk::FileShape;
 use crate::stats::us_since;
 use crate::turns::Contender;
 
@@ -120,8 +119,7 @@ impl Entry {
         let stable = vec![i32::MAX; rows];
         let work = move |ids: &[i32]| {
             for indexer in 0..indexers {
-                let first = indexer * rows;
-                lru.step(&Selection { ids, first, requests: &requests, stable: &stable })?;
+                lru.step(indexer * rows, &requests, &stable, ids)?;
             }
             Ok(())
         };
@@ -148,22 +146,22 @@ pub struct Server {
 
 impl Server {
     /// Creates an engine for `config.states` states whose rows have `config.params.tokens` tokens.
-    pub fn new(config: Config, sizes: &Sizes) -> Result<Self> {
+    pub fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
         let (p, states) = (config.params, config.states);
-        let of_layer: Vec<usize> =
-            (0..sizes.layers).map(|layer| layer * sizes.indexers / sizes.layers).collect();
-        let mut layers = vec![Vec::new(); sizes.indexers];
-        of_layer.iter().enumerate().for_each(|(layer, &indexer)| layers[indexer].push(layer));
-        let config = Config { indexers: Indexers::of_layers(&of_layer)?, ..config };
-        let pool = HostPool::new(&sizes.pool()?)?;
-        if sizes.row_bytes.is_some() {
+        let shape = sizes.shape();
+        let layers = (0..sizes.indexers).map(|indexer| shape.layers_of(indexer).collect());
+        let (layers, pool) = (layers.collect(), sizes.pool()?);
+        let config = Config { indexers: pool.indexers.clone(), ..config };
+        let (pool, copies) = (HostPool::new(&pool)?, sizes.row_bytes.is_some());
+        if copies {
             touch(&pool)?;
         }
         let batch = OwnedBatch::uniform(p.k as usize, states, p.tokens as usize, sizes.ids);
         let engine = Engine::new(config, pool)?;
         let plan = engine.new_plan(batch.rows(), states)?;
-        let copies = sizes.row_bytes.is_some();
-        Ok(Self { plan, engine, batch, layers, copies, one_call: false, misses: Vec::new() })
+        let misses = Vec::new();
+        let server = Self { plan, engine, batch, layers, copies, one_call: false, misses };
+        Ok(Rc::new(RefCell::new(server)))
     }
 
     /// Returns the name of the vector machine that runs the kernels.
@@ -212,10 +210,7 @@ impl Server {
     }
 
     fn parts(&self) -> Vec<&'static str> {
-        let count = match self.copies {
-            false => 1,
-            true => 2 + usize::from(self.shares_indexers()),
-        };
+        let count = if self.copies { 2 + usize::from(self.shares_indexers()) } else { 1 };
         let all = ["plan", "transfer", "transfer, one call for the layers of an indexer"];
         all[..count].to_vec()
     }
@@ -225,10 +220,15 @@ impl Server {
 pub type Shared = Rc<RefCell<Server>>;
 
 impl Sizes {
-    /// Returns the configuration of the pool, whose rows are short if none is copied.
+    /// Returns the rows of the pool, which are short if none is copied.
+    fn shape(&self) -> FileShape {
+        let &Self { layers, indexers, ids, row_bytes, .. } = self;
+        FileShape { layers, indexers, rows: ids, row_bytes: row_bytes.unwrap_or(SHORT_ROW) }
+    }
+
+    /// Returns the configuration of the pool.
     pub fn pool(&self) -> Result<PoolConfig> {
-        let format = RowFormat::single(self.row_bytes.unwrap_or(SHORT_ROW))?;
-        Ok(PoolConfig { pages: Pages::Plain, ..PoolConfig::new(self.layers, self.ids, format) })
+        Ok(PoolConfig { pages: Pages::Plain, ..self.shape().pool(None)? })
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Headers are untrusted input, so their size and shape are checked.
 
-use std::io::{Cursor, Read, Write};
+use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
 
 use zip::{ZipArchive, ZipWriter};
@@ -21,14 +21,6 @@ const MAX_HEADER: usize = 1024;
 /// Bytes before the header: the magic, the version and the length.
 const PREAMBLE: usize = 10;
 
-pub(crate) fn invalid(
-    limit: impl Into<String>,
-    value: impl ToString,
-    remedy: &'static str,
-) -> Error {
-    Error::invalid("trace", value, limit, remedy)
-}
-
 /// Returns the names of the arrays of an `.npz` file, and those arrays that `is_read` chooses. `file` is its name.
 pub(crate) fn arrays(
     file: &str,
@@ -37,14 +29,15 @@ pub(crate) fn arrays(
 ) -> Result<(Vec<String>, Vec<Array>)> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| {
         let limit = format!("it is not a complete .npz archive ({e})");
-        invalid(limit, file, "copy or write the file again")
+        Error::invalid("trace", file, limit, "copy or write the file again")
     })?;
     let names = archive.file_names().filter_map(|name| name.strip_suffix(".npy"));
     let names: Vec<String> = names.map(str::to_owned).collect();
     let read = |name: &String| {
         let broken = |e: &dyn std::fmt::Display| {
             let limit = format!("the archive's entry is damaged ({e})");
-            invalid(limit, format!("array {name}"), "copy or write the file again")
+            let remedy = "copy or write the file again";
+            Error::invalid("trace", format!("array {name}"), limit, remedy)
         };
         let entry = archive.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
         let mut bytes = Vec::new();
@@ -62,7 +55,7 @@ pub(crate) fn arrays(
 pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Array> {
     let (kind, is_fortran, shape, start) = header(bytes).map_err(|why| {
         let limit = format!("its .npy header is unusable ({why})");
-        invalid(limit, format!("array {name}"), "save it again")
+        Error::invalid("trace", format!("array {name}"), limit, "save it again")
     })?;
     // The two orders are the same for an array of one dimension.
     let is_c = !is_fortran || shape.len() <= 1;
@@ -115,50 +108,36 @@ fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
     Ok((kind, order.starts_with("True"), all, first + len))
 }
 
-/// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.
-pub struct Writer(ZipWriter<Cursor<Vec<u8>>>);
-
-impl Default for Writer {
-    /// Creates an archive without arrays.
-    fn default() -> Self {
-        Self(ZipWriter::new(Cursor::new(Vec::new())))
-    }
+/// Returns the bytes of an `.npy` file.
+pub fn array<T: Copy + Into<i128> + TryFrom<i128>>(shape: &[usize], data: &[T]) -> Vec<u8> {
+    // A tuple of one has a comma, too.
+    let shape: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
+    let (size, order) = (size_of::<T>(), if size_of::<T>() == 1 { '|' } else { '<' });
+    let letter = if T::try_from(-1).is_ok() { 'i' } else { 'u' };
+    let kind = format!("{order}{letter}{size}");
+    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // The values begin at a multiple of 64 bytes.
+    let length = (PREAMBLE + header.len() + 1).next_multiple_of(64) - PREAMBLE;
+    let mut image = b"\x93NUMPY\x01\x00".to_vec();
+    image.extend((length as u16).to_le_bytes());
+    image.extend(format!("{header:0$}\n", length - 1).bytes());
+    data.iter().for_each(|&value| image.extend(&value.into().to_le_bytes()[..size]));
+    image
 }
 
-impl Writer {
-    /// Adds one array. It is serialised first, because the compressor is slow with a write per value.
-    pub fn array<T: Copy + Into<i128> + TryFrom<i128>>(
-        &mut self,
-        name: &str,
-        shape: &[usize],
-        data: &[T],
-    ) -> Result<()> {
-        // A tuple of one has a comma, too.
-        let shape: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
-        let (size, order) = (size_of::<T>(), if size_of::<T>() == 1 { '|' } else { '<' });
-        let letter = if T::try_from(-1).is_ok() { 'i' } else { 'u' };
-        let kind = format!("{order}{letter}{size}");
-        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-        // The values begin at a multiple of 64 bytes.
-        let length = (PREAMBLE + header.len() + 1).next_multiple_of(64) - PREAMBLE;
-        let mut image = b"\x93NUMPY\x01\x00".to_vec();
-        image.extend((length as u16).to_le_bytes());
-        image.extend(format!("{header:0$}\n", length - 1).bytes());
-        data.iter().for_each(|&value| image.extend(&value.into().to_le_bytes()[..size]));
-        let failed = |e: zip::result::ZipError| unserialised(name, e.into());
-        self.0.start_file(format!("{name}.npy"), Default::default()).map_err(failed)?;
-        self.0.write_all(&image).map_err(|e| unserialised(name, e))
-    }
-
-    /// Writes the file.
-    pub fn finish(mut self, path: &Path) -> Result<()> {
-        let archive = self.0.finish();
-        let bytes = archive.map_err(|e| unserialised("directory", e.into()))?;
-        output_file::write(path, bytes.get_ref())
-    }
-}
-
-fn unserialised(array: &str, source: std::io::Error) -> Error {
-    let remedy = "write fewer steps";
-    Error::Os { call: "serialise", what: format!("array {array}"), source, remedy }
+/// Writes an `.npz` file of arrays, each a name and the bytes of an `.npy` file.
+pub fn write(path: &Path, arrays: &[(&str, Vec<u8>)]) -> Result<()> {
+    let archive = || -> io::Result<Vec<u8>> {
+        let mut out = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, image) in arrays {
+            out.start_file(format!("{name}.npy"), Default::default())?;
+            out.write_all(image)?;
+        }
+        Ok(out.finish()?.into_inner())
+    };
+    let bytes = archive().map_err(|source| {
+        let what = path.display().to_string();
+        Error::Os { call: "serialise", what, source, remedy: "write fewer steps" }
+    })?;
+    output_file::write(path, &bytes)
 }

@@ -4,7 +4,7 @@
 //! same folder and renamed, so a failure leaves what was there before. A device, a pipe and a symbolic
 //! link are written through, because a rename would replace them. The name `-` is standard output.
 
-use std::fs::{self, File, FileType, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -51,10 +51,10 @@ pub fn check<'a>(
 /// If the file cannot be written. What was there before is then unchanged, except behind a symbolic
 /// link, where an empty file is left.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = match kind(path) {
+    let written = match replaceable(path) {
         _ if is_stdout(path) => to_stdout(bytes),
-        kind if replaceable(kind) => replace(path, bytes),
-        _ => through(path, bytes),
+        true => replace(path, bytes),
+        false => through(path, bytes),
     };
     written.map_err(|source| refused("write", path, source))
 }
@@ -73,10 +73,8 @@ pub fn to_stdout(bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If the folder cannot be created, or no file can be created in it.
 pub fn folder(path: &Path) -> Result<()> {
-    let probe = || temporary(path, Permissions::from_mode(0o600)).map(drop);
-    fs::create_dir_all(path)
-        .and_then(|()| probe())
-        .map_err(|source| refused("create", path, source))
+    let created = fs::create_dir_all(path).and_then(|()| temporary(path).map(drop));
+    created.map_err(|source| refused("create", path, source))
 }
 
 fn refused(call: &'static str, path: &Path, source: io::Error) -> Error {
@@ -84,14 +82,9 @@ fn refused(call: &'static str, path: &Path, source: io::Error) -> Error {
     Error::Os { call, what: path.display().to_string(), source, remedy }
 }
 
-/// Returns the type of what is at `path` itself; a symbolic link is not followed.
-fn kind(path: &Path) -> Option<FileType> {
-    fs::symlink_metadata(path).ok().map(|metadata| metadata.file_type())
-}
-
-/// Returns whether a rename may put a file in the place of this one: a regular file, or nothing.
-fn replaceable(kind: Option<FileType>) -> bool {
-    kind.is_none_or(|kind| kind.is_file())
+/// Returns whether a rename may put a file at `path`: there is a regular file, and no link to one, or nothing.
+fn replaceable(path: &Path) -> bool {
+    fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
 /// Returns the folder of a path.
@@ -104,7 +97,8 @@ fn parent(path: &Path) -> &Path {
 fn identity(path: &Path) -> Option<PathBuf> {
     let new = || Some(fs::canonicalize(parent(path)).ok()?.join(path.file_name()?));
     let whole = fs::canonicalize(path).ok().or_else(new)?;
-    kind(&whole).is_none_or(|kind| kind.is_file() || kind.is_dir()).then_some(whole)
+    let is_plain = fs::metadata(&whole).map_or(true, |found| found.is_file() || found.is_dir());
+    is_plain.then_some(whole)
 }
 
 /// Returns an error if `path` cannot be written. Nothing is changed, and no pipe is opened, because its
@@ -115,7 +109,7 @@ fn writable(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let target = fs::read_link(path).map(|target| parent(path).join(target));
             let folder = target.as_deref().map_or_else(|_| parent(path), parent);
-            return temporary(folder, Permissions::from_mode(0o600)).map(drop);
+            return temporary(folder).map(drop);
         }
         Err(error) => return Err(error),
     };
@@ -126,24 +120,25 @@ fn writable(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     OpenOptions::new().write(true).open(path)?;
-    if replaceable(kind(path)) {
-        temporary(parent(path), Permissions::from_mode(0o600))?;
+    if replaceable(path) {
+        temporary(parent(path))?;
     }
     Ok(())
 }
 
-/// Creates a file with a new name in `folder`, which is removed on drop.
-fn temporary(folder: &Path, permissions: Permissions) -> io::Result<tempfile::NamedTempFile> {
-    let file =
-        tempfile::Builder::new().prefix(TEMPORARY).permissions(permissions).tempfile_in(folder);
+/// Creates a file with a new name in `folder`, which is removed on drop. It has the permissions that the process gives to
+/// its files.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    let usual = Permissions::from_mode(0o666);
+    let file = builder.prefix(TEMPORARY).permissions(usual).tempfile_in(folder);
     // The crate's message has the new name, which says nothing to a user.
     file.map_err(|error| error.kind().into())
 }
 
 /// Writes under a new name and renames.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A new file has the permissions that the process gives to its files.
-    let mut file = temporary(parent(path), Permissions::from_mode(0o666))?;
+    let mut file = temporary(parent(path))?;
     file.write_all(bytes)?;
     if let Ok(before) = fs::metadata(path) {
         file.as_file().set_permissions(before.permissions())?;

@@ -7,6 +7,9 @@ use serde::Serialize;
 /// Percentiles of a list of times, in the unit of the times.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Summary {
+    /// The mean.
+    #[serde(skip)]
+    pub mean: f64,
     /// The first decile, which approximates a run without interruptions. Where threads wait for each
     /// other, an interruption of one of them delays the result by a time slice, and on a shared machine
     /// the median then measures the other tenants.
@@ -37,7 +40,8 @@ pub fn summary(times: &mut [f64]) -> Summary {
     };
     let [p10, p90, p99] =
         [10, 90, 99].map(|n| times.get(times.len() * n / 100).copied().unwrap_or_default());
-    Summary { p10, p50, p90, p99 }
+    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    Summary { mean, p10, p50, p90, p99 }
 }
 
 /// Returns the microseconds since an instant.

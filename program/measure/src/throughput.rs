@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::iter::Cycle;
+use std::ptr;
 use std::slice::ChunksExact;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,59 +62,43 @@ pub struct Throughput {
     pub loops: BTreeMap<String, f64>,
 }
 
-/// (source, destination) of every row that a plan copies.
-struct Copies(Vec<(*const u8, *mut u8)>);
-
-// SAFETY: the addresses are only dereferenced in `copy`, where each core uses other rows and slots.
-unsafe impl Sync for Copies {}
-
-impl Copies {
-    /// Lists the rows of a plan whose requests have the states `first`, `first` + 1, and so on.
-    fn new(engine: &Engine, plan: &Plan, first: usize) -> Result<Self> {
-        let rows = engine.pool().view(0, 0)?;
-        let mut all = Vec::with_capacity(plan.total_misses());
-        for request in 0..plan.requests() {
-            let (misses, to) = (plan.misses(request), engine.buffer().view(first + request, 0, 0)?);
-            let ends = misses.row.iter().zip(misses.slot);
-            all.extend(ends.map(|(&row, &slot)| (rows.ptr(row as usize), to.ptr(slot as usize))));
-        }
-        Ok(Self(all))
-    }
-
-    /// Copies the share of one core.
-    fn copy(&self, copier: Copier, bytes: usize, core: usize, cores: usize) {
-        let share = &self.0
-            [share_start(self.0.len(), core, cores)..share_start(self.0.len(), core + 1, cores)];
-        // SAFETY: a plan contains rows of the engine's pool and distinct slots of its buffer, both of
-        // `bytes` bytes (one segment); the shares of cores are disjoint, and no other transfer runs.
-        unsafe { copier.copy_rows(share.len(), bytes, |i| share[i].0, |i| share[i].1) };
-    }
-}
-
-/// A source of batches in which every id misses.
-struct ColdBatches<'a> {
+/// Batches in which every id misses, and the plan of the last one.
+struct Cold<'a> {
+    engine: &'a mut Engine,
     /// The ids of each batch: the pool's rows in random order.
     ids: Cycle<ChunksExact<'a, i32>>,
     batch: OwnedBatch,
+    plan: Plan,
 }
 
-impl ColdBatches<'_> {
-    /// Plans the next rows. A new generation empties the tables. The states differ from the last
+impl Cold<'_> {
+    /// Plans the next batch, and waits. A new generation empties the tables. The states differ from the last
     /// batch's, because the slots of a model with many layers are not in the cache either.
-    fn plan(&mut self, engine: &mut Engine, plan: &mut Plan) -> Result<()> {
-        let requests = self.batch.state.len();
-        let ids = self.ids.next().unwrap_or_default();
-        self.batch.generation.iter_mut().for_each(|generation| *generation += 1);
+    fn next(&mut self) -> Result<()> {
+        let Self { engine, ids, batch, plan } = self;
+        let (requests, ids) = (batch.state.len() as i32, ids.next().unwrap_or_default());
+        batch.generation.iter_mut().for_each(|generation| *generation += 1);
         // The last state belongs to the plan that wakes the workers.
-        let states = engine.config().states - 1;
-        let next = self.first() + requests;
+        let (states, next) = (engine.config().states as i32 - 1, batch.state[0] + requests);
         let first = if next + requests > states { 0 } else { next };
-        (first as i32..).zip(&mut self.batch.state).for_each(|(state, out)| *out = state);
-        Ok(engine.plan(&Batch { ids, ..self.batch.batch() }, plan)?)
+        batch.state = (first..first + requests).collect();
+        engine.plan(&Batch { ids, ..batch.batch() }, plan)?;
+        thread::sleep(PAUSE);
+        Ok(())
     }
 
-    fn first(&self) -> usize {
-        self.batch.state[0] as usize
+    /// Returns the addresses (source, destination) of every row that the plan copies.
+    fn copies(&self) -> Result<Vec<(usize, usize)>> {
+        let from = self.engine.pool().view(0, 0)?;
+        let mut all = Vec::with_capacity(self.plan.total_misses());
+        for (request, &state) in self.batch.state.iter().enumerate() {
+            let to = self.engine.buffer().view(state as usize, 0, 0)?;
+            let misses = self.plan.misses(request);
+            let from = misses.row.iter().map(|&row| from.ptr(row as usize).expose_provenance());
+            let to = misses.slot.iter().map(|&slot| to.ptr(slot as usize).expose_provenance());
+            all.extend(from.zip(to));
+        }
+        Ok(all)
     }
 }
 
@@ -133,31 +118,32 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     let (config, bytes) = (engine.config().clone(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
-    let batch = OwnedBatch::uniform(k, requests, 1, order.len());
-    let mut batches = ColdBatches { ids: order.chunks_exact(requests * k).cycle(), batch };
-    let mut plan = engine.new_plan(requests, requests)?;
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
     let threads = engine.cpu().map_or(1, |cpu| cpu.threads);
-    let workers = WorkerPool::new(&WorkerConfig::new(threads))?;
-    let cold = RefCell::new((engine, &mut batches, &mut plan));
+    let workers = &WorkerPool::new(&WorkerConfig::new(threads))?;
+    let cold = &RefCell::new(Cold {
+        ids: order.chunks_exact(requests * k).cycle(),
+        batch: OwnedBatch::uniform(k, requests, 1, order.len()),
+        plan: engine.new_plan(requests, requests)?,
+        engine,
+    });
     // Each contender copies other rows, so that the last one's rows are not in its cache.
-    let next = || -> Result<_> {
-        let mut cold = cold.borrow_mut();
-        let (engine, batches, plan) = &mut *cold;
-        batches.plan(engine, plan)?;
-        thread::sleep(PAUSE);
-        Ok(cold)
-    };
-    let (next, workers) = (&next, &workers);
     let in_loop = |copier: Copier| {
         Contender::new("", move |_, us| {
-            let cold = next()?;
-            let (engine, batches, plan) = &*cold;
-            let copies = Copies::new(engine, plan, batches.first())?;
+            cold.borrow_mut().next()?;
+            let copies = cold.borrow().copies()?;
             let wake = Stage { pieces: cores, run: &|_, _| () };
             workers.launch(u64::MAX, None, Some(wake))?;
             let start = Instant::now();
-            let copy = |core, _| copies.copy(copier, bytes, core, cores);
+            let copy = |core, _| {
+                let share = |core| share_start(copies.len(), core, cores);
+                let share = &copies[share(core)..share(core + 1)];
+                let from = |at: usize| ptr::with_exposed_provenance(share[at].0);
+                let to = |at: usize| ptr::with_exposed_provenance_mut(share[at].1);
+                // SAFETY: a plan contains rows of the engine's pool and distinct slots of its buffer, both of
+                // `bytes` bytes (one segment); the shares of cores are disjoint, and no other transfer runs.
+                unsafe { copier.copy_rows(share.len(), bytes, from, to) };
+            };
             workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
             us[0] = us_since(start);
             Ok(())
@@ -165,8 +151,9 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     };
     let mut contenders: Vec<Contender<'_>> = LOOPS.into_iter().map(in_loop).collect();
     contenders.push(Contender::new("", |_, us| {
-        let mut cold = next()?;
-        let (engine, _, plan) = &mut *cold;
+        let mut cold = cold.borrow_mut();
+        cold.next()?;
+        let Cold { engine, plan, .. } = &mut *cold;
         engine.transfer(&mut wake_up, 0, None)?;
         let start = Instant::now();
         engine.transfer(plan, 0, None)?;
@@ -175,8 +162,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     }));
     let turns = Turns { warm_up: 0, steps: repeats, turn: 1, settle: 0 };
     let summaries = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
-    drop(contenders);
-    let (engine, _, plan) = cold.into_inner();
+    let Cold { engine, plan, .. } = &*cold.borrow();
     let rows = plan.total_misses();
     let rate = |summary: &Summary| (rows * bytes) as f64 / summary.p10 / 1e3;
     let rates: Vec<f64> = summaries.iter().map(rate).collect();

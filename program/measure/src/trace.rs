@@ -11,7 +11,7 @@ pub use part::{Pick, TracePart};
 pub use reselected::Repeats;
 
 use crate::checks::require;
-use crate::npz::Writer;
+use crate::npz;
 use crate::splitmix::{GAMMA, SplitMix64, mix};
 use avsg::device::params::ID_LIMIT;
 use avsg::{Error, Result};
@@ -59,12 +59,11 @@ impl Trace {
 
     /// Writes an `.npz` with `ids` and, if there is one, `stable`.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let mut out = Writer::default();
-        out.array("ids", &[self.steps, self.tokens, self.k], &self.ids)?;
-        if let Some(stable) = &self.stable {
-            out.array("stable", &[self.steps], stable)?;
-        }
-        out.finish(path.as_ref())
+        let ids = npz::array(&[self.steps, self.tokens, self.k], &self.ids);
+        let mut arrays = vec![("ids", ids)];
+        let stable = self.stable.iter().map(|stable| npz::array(&[self.steps], stable));
+        arrays.extend(stable.map(|array| ("stable", array)));
+        npz::write(path.as_ref(), &arrays)
     }
 
     /// Returns the largest id; `None` if every id is padding.
@@ -124,7 +123,7 @@ impl Trace {
             keys[..k].sort_unstable_by_key(|&(_, i)| i);
             ids.extend(keys[..k].iter().map(|&(_, i)| row[i]));
         }
-        Ok(Self { ids, k, ..self.without_ids() })
+        Ok(Self { ids, k, stable: self.stable.clone(), ..*self })
     }
 
     /// Returns the first `steps` steps, or all of them if there are fewer.
@@ -133,11 +132,7 @@ impl Trace {
         let steps = steps.min(self.steps);
         let ids = self.ids[..steps * self.tokens * self.k].to_vec();
         let stable = self.stable.as_ref().map(|s| s[..steps].to_vec());
-        Ok(Self { ids, stable, steps, ..self.without_ids() })
-    }
-
-    fn without_ids(&self) -> Self {
-        Self { ids: Vec::new(), stable: self.stable.clone(), ..*self }
+        Ok(Self { ids, stable, steps, ..*self })
     }
 
     fn check_stable(&self) -> Result<()> {

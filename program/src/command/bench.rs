@@ -71,11 +71,6 @@ fn range(low: f64, high: f64) -> Cell {
     format!("{} to {}", short(low), short(high)).into()
 }
 
-/// Returns a cell with a number, and a ratio behind it.
-fn with_ratio(value: f64, ratio: f64) -> Cell {
-    Cell::shown(value, format!("{} ({}x)", short(value), short(ratio)))
-}
-
 /// Microseconds below which a spread says nothing.
 const SHORT: f64 = 1.0;
 

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use avsg_cli::baseline::resident_lru::{ResidentLru, Selection};
 use avsg_cli::baseline::{
-    Belady, ExactLru, HitCount, Matcher, Miss, Policy, PreviousStep, ScalarTable, count_hits,
+    Belady, ExactLru, HitCount, Matched, Policy, PreviousStep, ResidentLru, count_hits,
 };
 use avsg_cli::trace::Trace;
 use avsg_testkit::content::{check_row, fill_row, tag};
 use avsg_testkit::splitmix::SplitMix64;
+
+use crate::support::has;
 
 /// Returns a random trace of rows of distinct ids, some with padding. The context has `min` to
 /// `min` + `range` - 1 ids, which is few, so that rows evict each other.
@@ -84,9 +85,7 @@ fn more_hits_than_a_bound_are_an_internal_error() {
         [90, 80].map(|hits| HitCount { selected: 110, hits, first_selected: 10, first_hits: 0 });
     assert!(bound.check("learned", &own, "the ceiling").is_ok());
     let error = own.check("learned", &bound, "the ceiling").unwrap_err().to_string();
-    for part in ["internal error: learned has 90.0000 %", "above 80.0000 % of the ceiling"] {
-        assert!(error.contains(part), "{error}");
-    }
+    has(&error, &["internal error: learned has 90.0000 %", "above 80.0000 % of the ceiling"]);
 }
 
 #[test]
@@ -103,29 +102,7 @@ fn previous_step_hits_the_intersection_of_two_rows() {
     }
 }
 
-/// Replays a trace with a buffer that stores ids: misses are written to their slots, and then every
-/// slot must contain its id. A list with room for the misses does not grow, so a timed step allocates nothing.
-fn check_matcher(matcher: &mut dyn Matcher, slots: usize, trace: &Trace) {
-    let mut buffer = vec![-1; slots];
-    let (mut out, mut misses) = (vec![7; trace.k], Vec::with_capacity(trace.k));
-    let capacity = misses.capacity();
-    for row in trace.ids.chunks(trace.k) {
-        matcher.step(row, &mut out, &mut misses);
-        for &Miss { index, id, slot } in &misses {
-            assert_eq!((row[index as usize], out[index as usize]), (id, slot));
-            buffer[slot as usize] = id;
-        }
-        for (&id, &slot) in row.iter().zip(&out) {
-            if id < 0 {
-                assert_eq!(slot, -1);
-            } else {
-                assert_eq!(buffer[slot as usize], id, "slot {slot}");
-            }
-        }
-    }
-    assert_eq!(misses.capacity(), capacity);
-}
-
+/// Misses are written to their slots, and then every slot must contain its id.
 #[test]
 fn every_slot_holds_its_id() {
     let mut random = SplitMix64::new(5);
@@ -138,8 +115,18 @@ fn every_slot_holds_its_id() {
             let row = random.below(20) * k;
             trace.ids[row + random.below(k)] = trace.ids[row + random.below(k)];
         }
-        check_matcher(&mut PreviousStep::new(k).unwrap(), k, &trace);
-        check_matcher(&mut ScalarTable::new(slots).unwrap(), slots, &trace);
+        let (mut merge, mut lru) = (PreviousStep::new(k).unwrap(), ExactLru::new(slots).unwrap());
+        let steps: [&mut dyn FnMut(&[i32], &mut Matched); 2] =
+            [&mut |ids, out| merge.step(ids, out), &mut |ids, out| lru.step(ids, out)];
+        for step in steps {
+            let (mut buffer, mut out) = (vec![-1; slots], Matched::default());
+            for row in trace.ids.chunks(k) {
+                step(row, &mut out);
+                out.misses.iter().for_each(|&(id, slot)| buffer[slot as usize] = id);
+                let held = |&slot: &i32| if slot < 0 { -1 } else { buffer[slot as usize] };
+                assert_eq!(out.slots.iter().map(held).collect::<Vec<i32>>(), row);
+            }
+        }
     }
 }
 
@@ -148,11 +135,10 @@ fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
     let too_long = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     let rows = [&[][..], &[-1, -1, -5], &[3, 3, 3], &too_long, &[i32::MIN, 0]];
     let trace = Trace::new(vec![1, 2, 1, 2], None, [2, 1, 2]).unwrap();
-    let policies: [&mut dyn Policy; 4] = [
+    let policies: [&mut dyn Policy; 3] = [
         &mut ExactLru::new(3).unwrap(),
         &mut Belady::new(&trace, 3).unwrap(),
         &mut PreviousStep::new(3).unwrap(),
-        &mut ScalarTable::new(3).unwrap(),
     ];
     for policy in policies {
         for row in rows.iter().cycle().take(20) {
@@ -178,103 +164,71 @@ fn row_contents_are_the_splitmix64_stream() {
     }
 }
 
-#[test]
-fn implementations_of_lru_hit_alike() {
-    let mut random = SplitMix64::new(11);
-    let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
-    let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
-    let scalar = count_hits(&trace, &mut ScalarTable::new(64).unwrap());
-    // The two differ only in the order of the ids of one step.
-    let difference = exact.hits.abs_diff(scalar.hits) as f64 / exact.selected as f64;
-    assert!(difference < 0.03, "{exact:?} {scalar:?}");
-}
-
-/// The ids of [`Lists`] are below it.
+/// The ids of [`list_step`] are below it.
 const MAX: i32 = 90;
 
-/// A row's buffer as two lists, searched from front to back.
-struct Lists {
-    request: i64,
-    id_at: Vec<i32>,
-    order: Vec<i32>,
-}
-
-impl Lists {
-    /// Returns the slots and the misses (id, slot) of one step.
-    fn step(&mut self, ids: &[i32], request: i64, stable: i32) -> (Vec<i32>, Vec<(i32, i32)>) {
-        if self.request != request {
-            self.id_at.fill(-1);
-            self.order = (0..self.id_at.len() as i32).collect();
-            self.request = request;
+/// Returns the slots and the misses (id, slot) of a step of a row whose buffer is a list (slot, id), the least recently used
+/// slot first.
+fn list_step(list: &mut Vec<(i32, i32)>, ids: &[i32], stable: i32) -> (Vec<i32>, Vec<(i32, i32)>) {
+    list.iter_mut().filter(|(_, id)| *id >= stable).for_each(|(_, id)| *id = -1);
+    let valid = |id: i32| (0..MAX).contains(&id);
+    let (hits, mut others): (Vec<(i32, i32)>, Vec<(i32, i32)>) =
+        list.iter().partition(|(_, id)| valid(*id) && ids.contains(id));
+    let mut misses: Vec<(i32, i32)> = Vec::new();
+    let slots = ids.iter().map(|&id| match hits.iter().find(|hit| hit.1 == id) {
+        _ if !valid(id) => -1,
+        Some(&(slot, _)) => slot,
+        None => {
+            others[misses.len()].1 = id;
+            misses.push((id, others[misses.len()].0));
+            misses[misses.len() - 1].1
         }
-        self.id_at.iter_mut().filter(|id| **id >= stable).for_each(|id| *id = -1);
-        let valid = |id: i32| (0..MAX).contains(&id);
-        let selected = |slot: &i32| {
-            let id = self.id_at[*slot as usize];
-            valid(id) && ids.contains(&id)
-        };
-        let (hits, others): (Vec<i32>, Vec<i32>) = self.order.iter().partition(|s| selected(s));
-        let mut slots: Vec<i32> = ids
-            .iter()
-            .map(|&id| hits.iter().copied().find(|&s| valid(id) && self.id_at[s as usize] == id))
-            .map(|slot| slot.unwrap_or(-1))
-            .collect();
-        let mut misses = Vec::new();
-        for (&id, slot) in ids.iter().zip(&mut slots).filter(|(id, slot)| valid(**id) && **slot < 0)
-        {
-            *slot = others[misses.len()];
-            self.id_at[*slot as usize] = id;
-            misses.push((id, *slot));
-        }
-        let (taken, kept) = others.split_at(misses.len());
-        self.order = [kept, taken, &hits].concat();
-        (slots, misses)
-    }
-}
-
-fn listed(column: &[i32], n: usize) -> Vec<i32> {
-    assert!(column[n..].iter().all(|&value| value == -1), "a list ends with -1");
-    column[..n].to_vec()
+    });
+    let slots = slots.collect();
+    others.rotate_left(misses.len());
+    *list = [others, hits].concat();
+    (slots, misses)
 }
 
 #[test]
-fn lru_resident_compact_does_what_two_lists_do_on_any_number_of_threads() {
+fn lru_resident_compact_does_what_a_list_does_on_any_number_of_threads() {
     const K: usize = 12;
-    const SLOTS: usize = 40;
+    const SLOTS: i32 = 40;
     for (rows, k, slots) in [(0, 3, 4), (1, 0, 4), (1, 5, 4)] {
         assert!(ResidentLru::new(rows, k, slots, 16, 1).is_err(), "{rows} {k} {slots}");
     }
     for threads in 1..=3 {
-        let mut random = SplitMix64::new(threads as u64);
-        let rows = 7;
-        let mut lru = ResidentLru::new(rows, K, SLOTS, MAX as usize, threads).unwrap();
-        let model = || Lists { request: -1, id_at: vec![-1; SLOTS], order: (0..40).collect() };
-        let mut models: Vec<Lists> = (0..rows).map(|_| model()).collect();
+        let (mut random, rows) = (SplitMix64::new(threads as u64), 7);
+        let mut lru = ResidentLru::new(rows, K, SLOTS as usize, MAX as usize, threads).unwrap();
+        let empty: Vec<(i32, i32)> = (0..SLOTS).map(|slot| (slot, -1)).collect();
+        let mut lists = vec![empty.clone(); rows];
         let mut requests: Vec<i64> = (0..rows as i64).collect();
         for _ in 0..200 {
             let first = random.below(rows);
             let used = 1 + random.below(rows - first);
             let (mut ids, mut stable) = (Vec::new(), Vec::new());
-            for request in &mut requests[first..][..used] {
+            for row in first..first + used {
                 let mut context: Vec<i32> = (0..MAX + 3).collect();
                 random.shuffle(&mut context);
                 context[random.below(K)] = -1;
                 ids.extend(&context[..K]);
                 stable.push(if random.below(3) == 0 { random.below(110) as i32 - 5 } else { MAX });
-                *request += 100 * i64::from(random.below(15) == 0);
+                // A row starts empty when its request changes.
+                if random.below(15) == 0 {
+                    requests[row] += 100;
+                    lists[row].clone_from(&empty);
+                }
             }
-            let selected = &requests[first..][..used];
-            let selection = Selection { ids: &ids, first, requests: selected, stable: &stable };
-            lru.step(&selection).unwrap();
-            for (row, model) in models[first..][..used].iter_mut().enumerate() {
-                let ids = &ids[row * K..][..K];
-                let (slots, misses) = model.step(ids, selected[row], stable[row]);
-                let found = lru.row(first + row);
+            lru.step(first, &requests[first..][..used], &stable, &ids).unwrap();
+            for (row, (ids, &stable)) in (first..).zip(ids.chunks(K).zip(&stable)) {
+                let (slots, misses) = list_step(&mut lists[row], ids, stable);
+                let found = lru.row(row);
                 assert_eq!((found.misses, &found.slots), (misses.len(), &slots));
-                let (missed, taken): (Vec<i32>, Vec<i32>) = misses.into_iter().unzip();
-                assert_eq!(listed(&found.miss_ids, found.misses), missed);
-                assert_eq!(listed(&found.miss_slots, found.misses), taken);
-                assert_eq!((&found.id_at, &found.order), (&model.id_at, &model.order));
+                let ends = vec![(-1, -1); K - misses.len()];
+                let listed = found.miss_ids.iter().copied().zip(found.miss_slots.iter().copied());
+                assert_eq!(listed.collect::<Vec<_>>(), [misses, ends].concat());
+                let order = found.order.iter().map(|&slot| (slot, found.id_at[slot as usize]));
+                assert_eq!(order.collect::<Vec<_>>(), lists[row]);
             }
         }
     }
@@ -290,7 +244,7 @@ fn exact_lru_evicts_in_the_order_of_the_last_use_and_no_id_of_the_step() {
         (vec![2, 3], vec![5]),
     ] {
         let mut evicted = Vec::new();
-        lru.select(&ids, |_, id| evicted.extend(id));
+        lru.select(&ids, |_, _, id| evicted.extend(id));
         assert_eq!(evicted, old, "{ids:?}");
     }
 }

@@ -29,7 +29,7 @@ fn match_times_the_operator_with_each_rule_beside_the_others() {
         })
         .collect()
     };
-    let others = ["the same table for a scalar core", "the step before, by sort and merge"];
+    let others = ["exact LRU by a linked list", "the step before, by sort and merge"];
     let own = ["AVSG, learned", "AVSG, constant:127", "AVSG, learned, one lane at a time"];
     assert_eq!(names("--slots 256"), [&own[..], &others].concat());
     let own = ["AVSG, constant:8", "AVSG, constant:8, one lane at a time"];

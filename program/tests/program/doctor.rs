@@ -270,9 +270,6 @@ fn kernels_with(faults: &str, only: &str, limit: &str) -> Vec<(String, String)> 
     kernels.map(|kernel| (text(&kernel["value"]), text(&kernel["reason"]))).collect()
 }
 
-/// The status of a kernel that has no reason.
-const GOOD: (&str, &str) = ("good", "");
-
 /// Returns the fault that sets a word of an array of a kernel.
 fn corrupt(kernel: KernelName, arg: Arg, word: usize, value: i32) -> String {
     let number = kernel.args().iter().position(|&a| a == arg).unwrap();
@@ -290,60 +287,38 @@ fn a_kernel_that_hangs_faults_or_is_wrong_in_any_geometry_is_named() {
     let learned = Params { tokens: 4, lifetime: Lifetime::Learned, ..plain };
     let value = links_end(&learned) + part::VALUES + 200;
     let link = links_end(&Params::paper(64, 1, 256)) - 1;
-    // The last word of the last slot, which no step uses. Only slots in blocks are compared whole, but for those of four tokens.
+    // The last word of the last slot, which no step uses. Only slots in blocks are compared whole.
     let last = 2 * 256 * 1152 / 4 - 1;
-    let both = "hang=avsg_step,exception=avsg_append".to_owned();
     let unused =
         "with slots by a table of blocks and a slot_base: step 0: word of the slots 147455 is 5";
-    let (hung, faulted) = (("hung", "507046"), ("faulted", "507035"));
     let in_plan = format!("avsg_plan: step 0: word of a table {value} is 9");
     let in_reset = format!("avsg_reset: step 0: word of a table {link} is 9");
-    let wrong = |reason| ("wrong", reason);
-    use {Arg::*, KernelName::*};
-    // Faults, the check that is asked for, and the status of each kernel with a part of its reason.
-    let cases: [(_, _, &[(&str, &str)]); 11] = [
-        (both, "avsg_append,avsg_step", &[GOOD, GOOD, GOOD, faulted, hung]),
-        (
-            corrupt(Reset, Tables, 20, 5),
-            "avsg_plan",
-            &[wrong("word of a table 20 is 5, and the CPU's is -1"), ("not_run", "avsg_reset")],
-        ),
-        (
-            corrupt(Plan, Summary, 8, 65),
-            "avsg_plan",
-            &[GOOD, wrong("the device wrote 65 as a request's number of misses")],
-        ),
-        (corrupt(Plan, Slot, 3, 0), "avsg_plan", &[GOOD, wrong("slot 3 is 0, and the CPU's is")]),
-        (
-            corrupt(Transfer, Kv0, 0, 5),
-            "avsg_transfer",
-            &[GOOD, GOOD, wrong("slot 0 with the row of id ")],
-        ),
-        (corrupt(Transfer, Kv0, last, 5), "avsg_transfer", &[GOOD, GOOD, wrong(unused)]),
-        (
-            corrupt(Plan, Slot, 8 * 64 - 1, 0),
-            "four_tokens",
-            &[wrong("avsg_plan: step 0: slot 511 is 0")],
-        ),
-        (
-            corrupt(Step, Kv0, last, 5),
-            "four_tokens",
-            &[wrong("avsg_step: step 2: slot 255 with the row of id ")],
-        ),
-        (corrupt(Plan, Tables, value, 9), "learned", &[wrong(&in_plan)]),
-        (
-            corrupt(Plan, MissRow, 0, 7),
-            "pages",
-            &[wrong("avsg_plan: step 0: word of the miss lists ")],
-        ),
-        (corrupt(Reset, Tables, link, 9), "paper_table", &[wrong(&in_reset)]),
-    ];
-    for (faults, only, expected) in cases {
-        let kernels = kernels_with(&faults, only, "60");
+    let expect = |faults: &str, only: &str, expected: &[(&str, &str)]| {
+        let kernels = kernels_with(faults, only, "60");
         assert_eq!(kernels.len(), expected.len(), "{faults}: {kernels:?}");
         for ((status, reason), expected) in kernels.iter().zip(expected) {
             assert!(status == expected.0 && reason.contains(expected.1), "{faults}: {kernels:?}");
         }
+    };
+    let (good, faulted, hung) = (("good", ""), ("faulted", "507035"), ("hung", "507046"));
+    let both = "hang=avsg_step,exception=avsg_append";
+    expect(both, "avsg_append,avsg_step", &[good, good, good, faulted, hung]);
+    use {Arg::*, KernelName::*};
+    let wrong = ("wrong", "word of a table 20 is 5, and the CPU's is -1");
+    expect(&corrupt(Reset, Tables, 20, 5), "avsg_plan", &[wrong, ("not_run", "avsg_reset")]);
+    let wrote = "the device wrote 65 as a request's number of misses";
+    // The kernel and the word that is wrong, the check that is asked for, the number of kernels before it, and the reason.
+    for ((kernel, arg, word, value), only, before, reason) in [
+        ((Plan, Summary, 8, 65), "avsg_plan", 1, wrote),
+        ((Transfer, Kv0, 0, 5), "avsg_transfer", 2, "slot 0 with the row of id "),
+        ((Transfer, Kv0, last, 5), "avsg_transfer", 2, unused),
+        ((Plan, Slot, 8 * 64 - 1, 0), "four_tokens", 0, "avsg_plan: step 0: slot 511 is 0"),
+        ((Plan, Tables, value, 9), "learned", 0, &in_plan),
+        ((Plan, MissRow, 0, 7), "pages", 0, "avsg_plan: step 0: word of the miss lists "),
+        ((Reset, Tables, link, 9), "paper_table", 0, &in_reset),
+    ] {
+        let expected = [&[good].repeat(before)[..], &[("wrong", reason)]].concat();
+        expect(&corrupt(kernel, arg, word, value), only, &expected);
     }
 }
 

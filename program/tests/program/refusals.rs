@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use avsg_cli::npz::Writer;
+use avsg_cli::npz::{array, write};
 use avsg_cli::trace::Trace;
 
 use crate::support::{SAMPLE, file, npy, refused, run};
@@ -128,11 +128,9 @@ fn every_command_refuses_ids_of_rows_that_a_step_does_not_have() {
     let shape = [trace.steps, trace.tokens, trace.k];
     let stable = trace.stable.expect("it has them");
     let from_decode: Vec<i32> = stable.iter().map(|n| n - stable[0]).collect();
-    let mut out = Writer::default();
-    out.array("ids", &shape, &trace.ids).expect("memory");
-    out.array("stable", &shape[..1], &from_decode).expect("memory");
+    let (ids, stable) = (array(&shape, &trace.ids), array(&shape[..1], &from_decode));
     let path = file("stable-from-decode.npz");
-    out.finish(&path).expect("scratch");
+    write(&path, &[("ids", ids), ("stable", stable)]).expect("scratch");
     for line in ["size", "compare", "replay", "bench match --steps 1"] {
         let parts = ["id is 64 at step 0, row 0, position 1", "below 4", "start of the prompt"];
         refused(&format!("{line} {}", path.display()), &parts);

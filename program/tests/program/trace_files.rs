@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use avsg_cli::npz::Writer;
+use avsg_cli::npz::{array, write};
 use avsg_cli::trace::{MAX_ID, Pick, Trace};
 use avsg_testkit::tier;
 use safetensors::Dtype;
@@ -15,9 +15,8 @@ use zip::ZipWriter;
 use crate::support::{SAMPLE, file, has, npy};
 
 /// Writes an archive of arrays and returns its path.
-fn npz(name: &str, write: impl Fn(&mut Writer) -> avsg::Result<()>) -> PathBuf {
-    let mut out = Writer::default();
-    write(&mut out).and_then(|()| out.finish(&file(name))).unwrap();
+fn npz(name: &str, arrays: &[(&str, Vec<u8>)]) -> PathBuf {
+    write(&file(name), arrays).unwrap();
     file(name)
 }
 
@@ -78,11 +77,9 @@ fn a_trace_is_read_as_it_was_written() {
 #[test]
 fn the_compressed_form_is_read() {
     let with = |shape: [usize; 3], [low, high]: [&[u8]; 2], lengths: &[i32]| {
-        npz("gaps.npz", |out| {
-            out.array("gap_lo", &shape, low)?;
-            out.array("gap_hi", &shape, high)?;
-            out.array("context_len", &[lengths.len()], lengths)
-        })
+        let [low, high] = [low, high].map(|plane| array(&shape, plane));
+        let lengths = array(&[lengths.len()], lengths);
+        npz("gaps.npz", &[("gap_lo", low), ("gap_hi", high), ("context_len", lengths)])
     };
     let gaps = [&[3, 1, 0, 255, 1, 2][..], &[0, 0, 1, 255, 0, 0]];
     let trace = Trace::read(with([2, 1, 3], gaps, &[300, 70000])).unwrap();
@@ -113,10 +110,8 @@ fn bad_files_are_refused() {
 #[test]
 fn bad_stable_is_refused() {
     let shaped = |shape: &[usize], stable: &[i32]| {
-        npz("stable.npz", |out| {
-            out.array("ids", &[2, 1, 1], &[1, 2])?;
-            out.array("stable", shape, stable)
-        })
+        let ids = array(&[2, 1, 1], &[1, 2]);
+        npz("stable.npz", &[("ids", ids), ("stable", array(shape, stable))])
     };
     let with = |stable: &[i32]| shaped(&[stable.len()], stable);
     assert_eq!(Trace::read(with(&[-1, 5])).unwrap().stable, Some(vec![-1, 5]));
@@ -124,13 +119,11 @@ fn bad_stable_is_refused() {
     refused(with(&[0, -2]), &["stable is -2 at step 1", "-1"]);
     refused(with(&[MAX_ID + 1, 0]), &["stable is 16777216 at step 0"]);
     refused(shaped(&[2, 1], &[1, 2]), &["[2, 1] (array stable)", "[steps]"]);
-    let other = npz("other.npz", |out| out.array("rows", &[1, 1], &[1]));
+    let other = npz("other.npz", &[("rows", array(&[1, 1], &[1]))]);
     refused(&other, &["no array 'ids'", "rows"]);
     // It may have an axis of requests.
-    let path = npz("stable-requests.npz", |out| {
-        out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4])?;
-        out.array("stable", &[2, 2], &[7i64, 8, 9, -1])
-    });
+    let (ids, stable) = (array(&[2, 2, 1], &[1i64, 2, 3, 4]), array(&[2, 2], &[7i64, 8, 9, -1]));
+    let path = npz("stable-requests.npz", &[("ids", ids), ("stable", stable)]);
     let second = part(&path, None, Some(1)).unwrap();
     assert_eq!((second.ids, second.stable), (vec![2, 4], Some(vec![8, -1])));
     refused(&path, &["[2, 2] (array stable)", "[steps]"]);

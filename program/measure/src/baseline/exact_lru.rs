@@ -10,7 +10,7 @@
 
 use super::order::Order;
 use super::residents::Residents;
-use super::{Policy, check_slots};
+use super::{Matched, Policy, check_slots};
 use avsg::Result;
 
 /// The buffer, with its slots in order of use.
@@ -30,9 +30,9 @@ impl ExactLru {
         Ok(Self { residents, order, missing: Vec::new() })
     }
 
-    /// Selects the ids of one token, and calls `missed` with each that was not resident and with the id that it evicts,
-    /// if any. Hits count as used first.
-    pub fn select(&mut self, ids: &[i32], mut missed: impl FnMut(i32, Option<i32>)) {
+    /// Selects the ids of one token, and calls `missed` with each that was not resident, with its slot, and with the id
+    /// that it evicts, if any. Hits count as used first.
+    pub fn select(&mut self, ids: &[i32], mut missed: impl FnMut(i32, usize, Option<i32>)) {
         let mut missing = std::mem::take(&mut self.missing);
         missing.clear();
         for &id in ids.iter().filter(|&&id| id >= 0) {
@@ -45,7 +45,7 @@ impl ExactLru {
             // An id that has become resident is the repetition of a miss.
             if self.residents.find(id).is_none() {
                 let oldest = self.order.oldest();
-                missed(id, self.residents.bind(id, oldest));
+                missed(id, oldest, self.residents.bind(id, oldest));
                 self.order.make_newest(oldest);
             }
         }
@@ -58,10 +58,19 @@ impl ExactLru {
         }
         self.missing = missing;
     }
+
+    /// Matches the ids of one token. An id that more than S others of its token follow has no slot any more.
+    pub fn step(&mut self, ids: &[i32], out: &mut Matched) {
+        out.misses.clear();
+        self.select(ids, |id, slot, _| out.misses.push((id, slot as i32)));
+        out.slots.clear();
+        let slot = |&id: &i32| self.residents.find(id).map_or(-1, |slot| slot as i32);
+        out.slots.extend(ids.iter().map(slot));
+    }
 }
 
 impl Policy for ExactLru {
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
-        self.select(ids, |id, _| misses.push(id));
+        self.select(ids, |id, _, _| misses.push(id));
     }
 }

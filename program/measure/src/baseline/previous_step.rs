@@ -8,7 +8,7 @@
 //! If a step has several tokens, each token is compared with the token before it. A repeated id
 //! matches once; its repetitions are misses with slots of their own.
 
-use super::{Matcher, Miss, check_slots};
+use super::{Matched, Policy, check_slots};
 use avsg::Result;
 
 /// The last key of both lists. It is above all others, because ids are not negative.
@@ -81,33 +81,33 @@ impl PreviousStep {
         self.free_slots = free_slots;
         misses
     }
-}
 
-impl Matcher for PreviousStep {
-    fn step(&mut self, ids: &[i32], slots: &mut [i32], misses: &mut Vec<Miss>) {
-        let n = ids.len().min(slots.len());
-        self.sort(&ids[..n]);
-        if self.new.len() <= n {
-            // There is padding, or the selection was cut.
-            slots.fill(-1);
-        }
+    /// Matches the ids of one token.
+    pub fn step(&mut self, ids: &[i32], out: &mut Matched) {
+        self.sort(ids);
+        out.misses.clear();
+        out.slots.clear();
+        out.slots.resize(ids.len(), -1);
         let missed = self.merge();
-        misses.clear();
         for &at in &self.missing[..missed] {
             self.free_slots -= 1;
             let (key, slot) = (self.new[at as usize], self.free[self.free_slots]);
             self.slot_at[at as usize] = slot;
-            misses.push(Miss {
-                index: key as u32 as i32,
-                id: (key >> 32) as i32,
-                slot: slot as i32,
-            });
+            out.misses.push(((key >> 32) as i32, slot as i32));
         }
         let selected = self.new.len() - 1;
         for (key, &slot) in self.new[..selected].iter_mut().zip(&self.slot_at) {
-            slots[*key as u32 as usize] = slot as i32;
+            out.slots[*key as u32 as usize] = slot as i32;
             *key = *key >> 32 << 32 | u64::from(slot);
         }
         std::mem::swap(&mut self.old, &mut self.new);
+    }
+}
+
+impl Policy for PreviousStep {
+    fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
+        let mut out = Matched::default();
+        self.step(ids, &mut out);
+        misses.extend(out.misses.iter().map(|&(id, _)| id));
     }
 }

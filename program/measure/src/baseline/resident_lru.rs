@@ -52,19 +52,6 @@ struct Marks {
 /// The rows of one thread: row r of the batch is row r / threads of thread r mod threads.
 type Share = (Vec<LruRow>, Marks);
 
-/// One step's inputs of all rows.
-#[derive(Debug, Clone, Copy)]
-pub struct Selection<'a> {
-    /// `[rows, K]`, the selected ids.
-    pub ids: &'a [i32],
-    /// The row of the first one of these requests; the others follow it.
-    pub first: usize,
-    /// The request of each row.
-    pub requests: &'a [i64],
-    /// The stable length of each row.
-    pub stable: &'a [i32],
-}
-
 /// The buffers of all rows, and the threads.
 pub struct ResidentLru {
     shares: Vec<Mutex<Share>>,
@@ -102,7 +89,7 @@ impl LruRow {
         let (hits, evictable) = self.scan(work, stable);
         self.misses = 0;
         for (out, &id) in self.slots.iter_mut().zip(ids) {
-            if work.is_id(id) && *out < 0 && self.misses < evictable {
+            if (id as u32 as usize) < work.mark.len() && *out < 0 && self.misses < evictable {
                 let slot = work.evictable[self.misses];
                 *out = slot;
                 self.id_at[slot as usize] = id;
@@ -141,10 +128,6 @@ impl LruRow {
 }
 
 impl Marks {
-    fn is_id(&self, id: i32) -> bool {
-        (id as u32 as usize) < self.mark.len()
-    }
-
     /// Marks the ids of a row with a new epoch, at their first positions.
     fn select(&mut self, ids: &[i32]) {
         self.epoch += 1;
@@ -186,11 +169,17 @@ impl ResidentLru {
         Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
     }
 
-    /// Runs one step over as many rows as `selection` has requests.
-    pub fn step(&mut self, selection: &Selection<'_>) -> Result<()> {
-        let (rows, k, first) = (selection.requests.len(), self.k, selection.first);
-        let workers = self.shares.len();
-        let shares = &self.shares;
+    /// Runs one step over the rows from `first` on, one for each element of `requests`: the request of the row. `ids` are
+    /// the selected ids, `[rows, K]`, and `stable` is the stable length of each row.
+    pub fn step(
+        &mut self,
+        first: usize,
+        requests: &[i64],
+        stable: &[i32],
+        ids: &[i32],
+    ) -> Result<()> {
+        let (rows, k, shares) = (requests.len(), self.k, &self.shares);
+        let workers = shares.len();
         let run = |core: usize, _: usize| {
             let Some(share) = shares.get(core) else { return };
             // The lock is never contended, because one worker at a time runs a share.
@@ -199,9 +188,9 @@ impl ResidentLru {
             let from = (core + workers - first % workers) % workers;
             let own = own.iter_mut().skip((first + from) / workers);
             for (row, state) in (from..rows).step_by(workers).zip(own) {
-                let stable = selection.stable[row].clamp(0, work.mark.len() as i32);
-                state.begin(selection.requests[row]);
-                state.step(work, &selection.ids[row * k..][..k], stable);
+                let stable = stable[row].clamp(0, work.mark.len() as i32);
+                state.begin(requests[row]);
+                state.step(work, &ids[row * k..][..k], stable);
             }
         };
         // A single row runs on the caller's thread, as in the original.

@@ -26,7 +26,7 @@ pub fn every_row(pool: &HostPool, k: usize) -> Result<Setting<'static>> {
             us += us_since(start);
             let layers =
                 || (0..layout.layers()).filter(|&layer| layout.indexer_of(layer) == indexer);
-            for (record, &id) in reader.records().zip(&ids) {
+            for (record, &id) in reader.memory.chunks_exact(reader.bytes).zip(&ids) {
                 let right = |&layer: &usize| {
                     let row = store.row_in(record, layer, id);
                     row.is_ok_and(|row| check_row(id as i32, layer as u32, row))
@@ -50,6 +50,7 @@ pub(super) struct RecordReader {
     store: Arc<Store>,
     reader: Reader,
     bytes: usize,
+    /// The records of the last list, each with room for the longest.
     memory: MmapMut,
 }
 
@@ -60,11 +61,6 @@ impl RecordReader {
         let bytes = store.layout().max_record_bytes();
         let memory = MmapMut::map_anon(most * bytes).context("mapping memory for reads")?;
         Ok(Self { reader: Reader::new(&store, most)?, store, bytes, memory })
-    }
-
-    /// Returns the records of the last list, each with room for the longest.
-    fn records(&self) -> impl Iterator<Item = &[u8]> {
-        self.memory.chunks_exact(self.bytes)
     }
 
     /// Reads the records of some rows, all of them in flight as far as the queue of the kernel is deep.

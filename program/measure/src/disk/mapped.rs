@@ -109,7 +109,7 @@ impl Mapped {
         let wrong_rows = self.wrong_rows(ids);
         let used: Vec<i32> = runs.into_iter().flatten().map(|page| page as i32).collect();
         let (mut missing, mut evicted) = (Vec::new(), Vec::new());
-        self.cache.select(&used, |page, old| {
+        self.cache.select(&used, |page, _, old| {
             missing.push(page);
             evicted.extend(old);
         });

@@ -125,9 +125,15 @@ impl Server {
         Ok(Self { engine, work, parts, missed: vec![false; work.slots as usize] })
     }
 
-    /// Returns the setting whose steps are those of this server.
-    pub fn setting(mut self, name: &'static str, memory_bytes: usize) -> Setting<'static> {
-        Setting::new(name, memory_bytes, move |ids| self.step(ids))
+    /// Returns the setting whose steps are those of a server over a pool.
+    pub fn setting(
+        name: &'static str,
+        pool: &Arc<HostPool>,
+        config: &PoolConfig,
+        work: StepWork,
+    ) -> Result<Setting<'static>> {
+        let mut server = Self::new(Arc::clone(pool), config, work)?;
+        Ok(Setting::new(name, work.memory_bytes(config)?, move |ids| server.step(ids)))
     }
 
     /// Does a step in which every indexer selects the same `ids`, K for each request, and the ids of a layer exist

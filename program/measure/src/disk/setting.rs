@@ -6,11 +6,10 @@ use anyhow::{Result, ensure};
 use avsg::disk::DiskStats;
 use serde::Serialize;
 
-use crate::stats::Summary;
 use crate::turns::{Contender, Turns};
 
 /// What a step did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// The time in microseconds; NaN for a step that could not be done.
     pub us: f64,
@@ -32,55 +31,29 @@ impl Step {
     }
 }
 
-/// Does a step with the ids that all requests select, those of each request after the other.
-type DoStep<'a> = Box<dyn FnMut(&[i32]) -> Result<Step> + 'a>;
-
 /// A way to do a step. Every row that it brings into memory is compared, which is not timed.
 pub struct Setting<'a> {
-    name: &'static str,
     /// Bytes of the memory that has rows, and of what finds them there.
     memory_bytes: usize,
-    step: DoStep<'a>,
-    taken: Vec<Step>,
+    /// Its parts are the time, the operations and the bytes of a step.
+    contender: Contender<'a>,
 }
 
 impl<'a> Setting<'a> {
-    /// Returns a setting.
+    /// Returns a setting. `step` gets the ids that all requests select, those of each request after the other.
     pub fn new(
         name: &'static str,
         memory_bytes: usize,
-        step: impl FnMut(&[i32]) -> Result<Step> + 'a,
+        mut step: impl FnMut(&[i32]) -> Result<Step> + 'a,
     ) -> Self {
-        Self { name, memory_bytes, step: Box::new(step), taken: Vec::new() }
-    }
-
-    fn contender(&mut self) -> Contender<'_> {
-        Contender::new(self.name, |ids, us| {
-            let step = (self.step)(ids)?;
-            ensure!(step.wrong_rows == 0, "{}: {} rows were wrong", self.name, step.wrong_rows);
-            us[0] = step.us;
-            self.taken.push(step);
+        let contender = Contender::new(name, move |ids, figures| {
+            let Step { us, operations, bytes, wrong_rows } = step(ids)?;
+            ensure!(wrong_rows == 0, "{name}: {wrong_rows} rows were wrong");
+            figures.copy_from_slice(&[us, operations as f64, bytes as f64]);
             Ok(())
-        })
-    }
-
-    fn row(&self, warm_up: usize, times: Summary, base_us: f64) -> Row {
-        let timed = &self.taken[warm_up..];
-        let mean = |of: fn(&Step) -> usize| {
-            timed.iter().map(of).sum::<usize>() as f64 / timed.len() as f64
-        };
-        let bytes_per_step = mean(|step| step.bytes);
-        Row {
-            what: self.name,
-            operations_per_step: mean(|step| step.operations),
-            bytes_per_step,
-            step_us: times.p50,
-            step_p99_us: times.p99,
-            time_ratio: times.p50 / base_us,
-            mb_per_second: bytes_per_step / times.p50,
-            memory_bytes: self.memory_bytes,
-            spread: times.spread(),
-        }
+        });
+        let parts = vec!["us", "operations", "bytes"];
+        Self { memory_bytes, contender: Contender { parts, ..contender } }
     }
 }
 
@@ -88,7 +61,7 @@ impl<'a> Setting<'a> {
 #[derive(Serialize)]
 pub struct Row {
     /// The name of the setting.
-    pub what: &'static str,
+    pub what: String,
     /// The mean of [`Step::operations`].
     pub operations_per_step: f64,
     /// The mean of [`Step::bytes`].
@@ -124,19 +97,30 @@ impl Race {
     /// If a step fails, or a row is wrong.
     pub fn run<'i>(
         what: String,
-        mut settings: Vec<Setting<'_>>,
+        settings: Vec<Setting<'_>>,
         base: impl Fn(usize) -> usize,
         turns: Turns,
         ids: impl Fn(usize) -> Cow<'i, [i32]>,
         progress: impl Fn(usize),
     ) -> Result<Self> {
-        let mut contenders: Vec<_> = settings.iter_mut().map(Setting::contender).collect();
-        let times = turns.take(&mut contenders, ids, progress)?.concat();
-        drop(contenders);
-        let row = |(at, setting): (usize, &Setting<'_>)| {
-            setting.row(turns.warm_up, times[at], times[base(at)].p50)
+        let (memory, mut contenders): (Vec<_>, Vec<_>) =
+            settings.into_iter().map(|one| (one.memory_bytes, one.contender)).unzip();
+        let figures = turns.take(&mut contenders, ids, progress)?;
+        let row = |(at, Contender { name, .. }): (usize, Contender<'_>)| {
+            let [times, operations, bytes] = [0, 1, 2].map(|part| figures[at][part]);
+            Row {
+                what: name,
+                operations_per_step: operations.mean,
+                bytes_per_step: bytes.mean,
+                step_us: times.p50,
+                step_p99_us: times.p99,
+                time_ratio: times.p50 / figures[base(at)][0].p50,
+                mb_per_second: bytes.mean / times.p50,
+                memory_bytes: memory[at],
+                spread: times.spread(),
+            }
         };
-        let rows = settings.iter().enumerate().map(row).filter(|row| row.step_us > 0.0);
+        let rows = contenders.into_iter().enumerate().map(row).filter(|row| row.step_us > 0.0);
         Ok(Self { what, rows: rows.collect() })
     }
 }

@@ -13,16 +13,6 @@ pub enum Pick {
     All,
 }
 
-impl Pick {
-    /// Returns the numbers that are taken of `count` ones.
-    pub(super) fn numbers(self, count: usize) -> std::ops::Range<usize> {
-        match self {
-            Self::One(number) => number..number + 1,
-            Self::All => 0..count,
-        }
-    }
-}
-
 /// The layer and the request that are taken from arrays with axes for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TracePart {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::part::{Pick, TracePart};
-use super::source::TraceArrays;
+use super::source;
 use super::{MAX_ID, Trace};
 use crate::array::Array;
 use crate::checks::require;
@@ -30,7 +30,8 @@ impl Trace {
         // An axis that the file lacks is refused when the first part is taken.
         let count = |axis: usize| ids.shape.get(axis).copied().unwrap_or(0).max(1);
         let numbers = |pick: Option<Pick>, axis| match pick {
-            Some(pick) => pick.numbers(count(axis)).map(Some).collect(),
+            Some(Pick::All) => (0..count(axis)).map(Some).collect(),
+            Some(Pick::One(number)) => vec![Some(number)],
             None => vec![None],
         };
         let mut parts = Vec::new();
@@ -48,18 +49,21 @@ impl Trace {
 
 /// Reads the ids, and the stable lengths if the file has them.
 fn ids_and_stable(path: &Path) -> Result<(Array, Option<Array>)> {
-    let mut all = TraceArrays::open(path)?;
-    if let Some(ids) = all.take("ids") {
-        return Ok((ids, all.take("stable")));
+    let (names, mut all) = source::arrays(path)?;
+    let mut take = |name: &str| {
+        let at = all.iter().position(|array| array.name == name)?;
+        Some(all.swap_remove(at))
+    };
+    if let Some(ids) = take("ids") {
+        return Ok((ids, take("stable")));
     }
-    let [low, high, lengths] = ["gap_lo", "gap_hi", "context_len"].map(|name| all.take(name));
+    let [low, high, lengths] = ["gap_lo", "gap_hi", "context_len"].map(take);
     if let (Some(low), Some(high), Some(lengths)) = (low, high, lengths) {
         let limit = format!("the shape of gap_lo is {:?}", low.shape);
         let (same, value) = (low.shape == high.shape, format!("{:?}", high.shape));
         require(same, "shape of gap_hi", value, limit, "write the file again")?;
         return Ok((sums(low, &high), Some(lengths)));
     }
-    let names = all.names;
     // A file of torch.save is an archive of a pickle and raw storages.
     let remedy = if names.is_empty() {
         "save them with numpy.save(\"ids.npy\", ids.cpu().numpy()); a file of torch.save is not read"

@@ -15,47 +15,33 @@ use avsg::{Error, Result};
 /// The names of the arrays that are read: the ids and the stable lengths, plain or compressed.
 const READ: [&str; 5] = ["ids", "stable", "gap_lo", "gap_hi", "context_len"];
 
-/// The content of a file.
-pub(super) struct TraceArrays {
-    /// The names of all arrays in ascending order.
-    pub(super) names: Vec<String>,
-    read: Vec<Array>,
-}
-
-impl TraceArrays {
-    /// Reads a file, or standard input if the path is `-`. The first bytes tell the format. The array of an `.npy` has no
-    /// name, and is taken for the ids.
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = super::name_of(path);
-        let bytes = read(path, &file)?;
-        let is_read = |name: &str| READ.contains(&name);
-        let (mut names, read) = if bytes.starts_with(b"\x93NUMPY") {
-            (Vec::new(), vec![npz::parse(READ[0], &bytes)?])
-        } else if bytes.get(8) == Some(&b'{') && bytes[4..8] == [0; 4] {
-            // A .safetensors file begins with the length of its header in 8 bytes, and a header is JSON.
-            let all = SafeTensors::deserialize(&bytes).map_err(|e| {
-                let limit = format!("it is not a complete .safetensors file ({e})");
-                npz::invalid(limit, &file, "copy or write the file again")
-            })?;
-            let read = all.iter().filter(|(name, _)| is_read(name)).map(tensor);
-            let read = read.collect::<Result<_>>()?;
-            (all.names().into_iter().map(str::to_owned).collect(), read)
-        } else if bytes.starts_with(b"PK") {
-            npz::arrays(&file, bytes, is_read)?
-        } else {
-            let start = "do not start as a .npy, .npz or .safetensors file";
-            let limit = format!("its {} bytes {start}", bytes.len());
-            return Err(npz::invalid(limit, file, "write it with numpy.save or numpy.savez"));
-        };
-        names.sort_unstable();
-        Ok(Self { names, read })
-    }
-
-    /// Takes the array of a name, if the file has it.
-    pub(super) fn take(&mut self, name: &str) -> Option<Array> {
-        let at = self.read.iter().position(|array| array.name == name)?;
-        Some(self.read.swap_remove(at))
-    }
+/// Reads the names of all arrays of a file in ascending order, and those arrays that are read, from standard input if the
+/// path is `-`. The first bytes tell the format. The array of an `.npy` has no name, and is taken for the ids.
+pub(super) fn arrays(path: &Path) -> Result<(Vec<String>, Vec<Array>)> {
+    let file = super::name_of(path);
+    let bytes = read(path, &file)?;
+    let is_read = |name: &str| READ.contains(&name);
+    let (mut names, read) = if bytes.starts_with(b"\x93NUMPY") {
+        (Vec::new(), vec![npz::parse(READ[0], &bytes)?])
+    } else if bytes.get(8) == Some(&b'{') && bytes[4..8] == [0; 4] {
+        // A .safetensors file begins with the length of its header in 8 bytes, and a header is JSON.
+        let all = SafeTensors::deserialize(&bytes).map_err(|e| {
+            let limit = format!("it is not a complete .safetensors file ({e})");
+            Error::invalid("trace", &file, limit, "copy or write the file again")
+        })?;
+        let read = all.iter().filter(|(name, _)| is_read(name)).map(tensor);
+        let read = read.collect::<Result<_>>()?;
+        (all.names().into_iter().map(str::to_owned).collect(), read)
+    } else if bytes.starts_with(b"PK") {
+        npz::arrays(&file, bytes, is_read)?
+    } else {
+        let start = "do not start as a .npy, .npz or .safetensors file";
+        let limit = format!("its {} bytes {start}", bytes.len());
+        let remedy = "write it with numpy.save or numpy.savez";
+        return Err(Error::invalid("trace", file, limit, remedy));
+    };
+    names.sort_unstable();
+    Ok((names, read))
 }
 
 /// Converts one tensor of a `.safetensors` file.

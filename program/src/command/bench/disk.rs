@@ -11,12 +11,13 @@ use avsg::disk::PoolFile;
 use avsg::pool::HostPool;
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::workload::{HISTORY, Selections, Workload};
-use super::{Host, number, short, with_ratio};
+use super::{Host, number, short};
 use crate::checks::{at_least_1, check_tables, in_range};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::output::{self, OutputOptions, Page, Progress, Table, count};
+use crate::command::output::{self, Cell, OutputOptions, Page, Progress, Table, count};
 use crate::disk::{
     CHUNK, FileShape, Kept, Race, Row, Server, Setting, StepWork, Way, every_row, folder_on_disk,
     mapped, write_rows,
@@ -83,44 +84,6 @@ pub struct Options {
     output: OutputOptions,
 }
 
-#[derive(Serialize)]
-struct Report {
-    machine: Host,
-    workload: String,
-    steps: usize,
-    /// The rows of a request: the prompt.
-    #[serde(flatten)]
-    shape: FileShape,
-    /// The work of the steps with arithmetic; the others have one request.
-    #[serde(flatten)]
-    work: StepWork,
-    /// The file of the prompt.
-    file: Option<FileReport>,
-    /// Why there is no figure of fio; null if there is one.
-    fio_missing: Option<String>,
-    races: Vec<Race>,
-    disturbance: Disturbance,
-}
-
-#[derive(Serialize)]
-struct FileReport {
-    what: String,
-    /// Bytes of the device's block.
-    block: usize,
-    record_bytes: usize,
-    /// Bytes of all rows, and of their records.
-    payload_bytes: usize,
-    padded_bytes: usize,
-}
-
-pub fn run(options: &Options) -> Result<()> {
-    options.check()?;
-    options.output.check(options.workload.path(), [])?;
-    let folder = folder_on_disk("--folder", options.folder.as_deref())?;
-    let report = measure(options, &folder)?;
-    options.output.write(&report, || page(&report))
-}
-
 impl Options {
     fn check(&self) -> Result<()> {
         at_least_1(&[("--steps", self.steps)], "leave it out")?;
@@ -133,80 +96,107 @@ impl Options {
     }
 }
 
-fn measure(options: &Options, folder: &Path) -> Result<Report> {
+/// The report, and what all races share.
+#[derive(Serialize)]
+struct Bench<'a> {
+    machine: Host,
+    workload: String,
+    steps: usize,
+    /// The rows of a request: the prompt.
+    #[serde(flatten)]
+    shape: FileShape,
+    /// The work of the steps with arithmetic; the others have one request.
+    #[serde(flatten)]
+    work: StepWork,
+    /// The file of the prompt; null without one.
+    file: Value,
+    /// Why there is no figure of fio; null if there is one.
+    fio_missing: Option<String>,
+    races: Vec<Race>,
+    disturbance: Option<Disturbance>,
+    #[serde(skip)]
+    place: PoolFile,
+    #[serde(skip)]
+    selections: &'a Selections<'a>,
+    #[serde(skip)]
+    turns: Turns,
+    #[serde(skip)]
+    bar: Progress,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    options.check()?;
+    options.output.check(options.workload.path(), [])?;
+    let folder = folder_on_disk("--folder", options.folder.as_deref())?;
     let &Options { layers, indexers, requests, row_bytes, steps, .. } = options;
     let slots = options.workload.slots;
     let traces = options.workload.streams(requests, HISTORY + WARM_UP + steps.max(ROUNDS))?;
     let ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
     let selections = Selections::new(&traces, 1, slots as usize);
     let (k, compute_us, way) = (traces[0].k, options.compute_us as f64, Way::Transfer);
-    let work = StepWork { requests, k, slots, compute_us, way };
-    let shape = FileShape { layers, indexers, rows: ids.next_multiple_of(CHUNK), row_bytes };
     let warm_up = selections.fills + WARM_UP;
-    let turns = Turns { warm_up, steps, turn: TURN, settle: 0 };
-    let bar = output::progress(3 * (warm_up + steps), "disk");
-    let bench = Bench {
-        file: PoolFile { buffered: options.buffered, ..PoolFile::new(folder) },
-        shape,
-        work,
+    let mut bench = Bench {
+        machine: Host::detect(),
+        workload: options.workload.name(),
+        steps,
+        shape: FileShape { layers, indexers, rows: ids.next_multiple_of(CHUNK), row_bytes },
+        work: StepWork { requests, k, slots, compute_us, way },
+        file: Value::Null,
+        fio_missing: None,
+        races: Vec::new(),
+        disturbance: None,
+        place: PoolFile { buffered: options.buffered, ..PoolFile::new(&folder) },
         selections: &selections,
-        turns,
-        bar,
+        turns: Turns { warm_up, steps, turn: TURN, settle: 0 },
+        bar: output::progress(3 * (warm_up + steps), "disk"),
     };
     let watch = Watch::start();
-    let (mut races, mut file, mut fio_missing) = (Vec::new(), None, None);
     if !options.memory {
-        (file, fio_missing) = bench.prompt(&mut races)?;
+        bench.prompt(&folder)?;
     }
-    bench.arithmetic(options.memory, &mut races)?;
-    let rows = || races.iter().flat_map(|race| &race.rows);
-    let disturbance = watch.stop(steps * rows().count(), rows().map(|row| row.spread));
-    let (machine, workload) = (Host::detect(), options.workload.name());
-    Ok(Report { machine, workload, steps, shape, work, file, fio_missing, races, disturbance })
-}
-
-/// What all races share.
-struct Bench<'a> {
-    file: PoolFile,
-    shape: FileShape,
-    work: StepWork,
-    selections: &'a Selections<'a>,
-    turns: Turns,
-    bar: Progress,
+    bench.arithmetic(options.memory)?;
+    let spreads = || bench.races.iter().flat_map(|race| &race.rows).map(|row| row.spread);
+    bench.disturbance = Some(watch.stop(steps * spreads().count(), spreads()));
+    options.output.write(&bench, || bench.page())
 }
 
 impl Bench<'_> {
-    fn race(&self, what: String, settings: Vec<Setting<'_>>, base: usize) -> Result<Race> {
+    fn race(&mut self, what: String, settings: Vec<Setting<'_>>, base: usize) -> Result<()> {
         let ids = |step| Cow::Owned(self.selections.step(step));
-        Race::run(what, settings, |_| base, self.turns, ids, |steps| self.bar.inc(steps))
+        let race =
+            Race::run(what, settings, |_| base, self.turns, ids, |steps| self.bar.inc(steps))?;
+        self.races.push(race);
+        Ok(())
     }
 
     /// Measures a prompt, and steps of one request over its file.
-    fn prompt(&self, races: &mut Vec<Race>) -> Result<(Option<FileReport>, Option<String>)> {
-        let (shape, folder) = (self.shape, &self.file.path);
+    fn prompt(&mut self, folder: &Path) -> Result<()> {
+        let shape = self.shape;
         let work = StepWork { requests: 1, compute_us: 0.0, ..self.work };
-        let kept = Kept::new(&self.file, shape)?;
+        let kept = Kept::new(&self.place, shape)?;
         // The first file is not timed.
         kept.write()?;
         let (config, pool) = (kept.config()?, kept.open()?);
         let memory = work.memory_bytes(&config)?;
         let (store, info) = pool.store().zip(pool.disk_info()).context("the pool has no file")?;
         let token: usize = (0..shape.indexers).map(|n| store.layout().record_bytes(n)).sum();
-        let file = FileReport {
-            what: info.to_string(),
-            block: info.block,
-            record_bytes: info.record_bytes,
-            payload_bytes: shape.rows * shape.layers * shape.row_bytes,
-            padded_bytes: shape.rows * token,
-        };
+        let padded = shape.rows * token;
+        self.file = json!({
+            "what": info.to_string(),
+            "block": info.block,
+            "record_bytes": info.record_bytes,
+            // Bytes of all rows, and of their records.
+            "payload_bytes": shape.rows * shape.layers * shape.row_bytes,
+            "padded_bytes": padded,
+        });
         drop(pool);
         let fio = Fio::new(folder, &info)?;
         let record = token / shape.indexers / info.block * info.block;
         let settings = vec![
             Setting::new("prompt", 0, |_| kept.write()),
-            fio.setting("fio, sequential writes", Job::Write, file.padded_bytes),
+            fio.setting("fio, sequential writes", Job::Write, padded),
             Setting::new("all rows", 0, |_| kept.read_all()),
-            fio.setting("fio, sequential reads", Job::Read, file.padded_bytes),
+            fio.setting("fio, sequential reads", Job::Read, padded),
             Setting::new("first step", memory, |ids| {
                 Server::new(Arc::new(kept.open()?), &config, work)?.step(ids)
             }),
@@ -215,22 +205,24 @@ impl Bench<'_> {
         let turns = Turns { warm_up: 0, steps: ROUNDS, turn: 1, settle: 0 };
         let ids = |round| Cow::Owned(self.selections.step(self.turns.warm_up + round));
         let beside_fio = |at| at | 1;
-        races.push(Race::run("session".into(), settings, beside_fio, turns, ids, |_| ())?);
+        let session = Race::run("session".into(), settings, beside_fio, turns, ids, |_| ())?;
+        self.races.push(session);
         let pool = Arc::new(kept.open()?);
         let settings = vec![
             every_row(&pool, work.k)?,
             mapped(folder, shape, work.k, memory)?,
-            Server::new(pool, &config, work)?.setting("AVSG", memory),
+            Server::setting("AVSG", &pool, &config, work)?,
         ];
-        races.push(self.race("step".into(), settings, 2)?);
-        Ok((Some(file), fio.missing.take()))
+        self.race("step".into(), settings, 2)?;
+        self.fio_missing = fio.missing.take();
+        Ok(())
     }
 
     /// Measures steps with arithmetic, and without.
-    fn arithmetic(&self, memory: bool, races: &mut Vec<Race>) -> Result<()> {
+    fn arithmetic(&mut self, memory: bool) -> Result<()> {
         let (work, FileShape { layers, indexers, rows, .. }) = (self.work, self.shape);
         let shape = FileShape { indexers: layers, rows: rows * work.requests, ..self.shape };
-        let config = shape.pool((!memory).then(|| self.file.clone()))?;
+        let config = shape.pool((!memory).then(|| self.place.clone()))?;
         let pool = Arc::new(HostPool::new(&config)?);
         write_rows(&pool)?;
         pool.flush()?;
@@ -242,86 +234,90 @@ impl Bench<'_> {
         ];
         for compute_us in [work.compute_us, 0.0] {
             let setting = |(name, way, _)| {
-                let work = StepWork { compute_us, way, ..work };
-                let memory = work.memory_bytes(&config)?;
-                Ok(Server::new(Arc::clone(&pool), &config, work)?.setting(name, memory))
+                Server::setting(name, &pool, &config, StepWork { compute_us, way, ..work })
             };
             let some = ways.into_iter().filter(|way| way.2).map(setting);
             let what = format!("{compute_us} us of arithmetic per layer");
-            races.push(self.race(what, some.collect::<Result<_>>()?, 0)?);
+            self.race(what, some.collect::<Result<_>>()?, 0)?;
         }
         Ok(())
     }
-}
 
-/// Returns the page: the answers, a table of each race, and what was measured.
-fn page(report: &Report) -> Page {
-    let mut page = Page::default();
-    let Report { workload, steps, shape, work, file, fio_missing, races, .. } = report;
-    let find = |what| races.iter().flat_map(|race| &race.rows).find(|row| row.what == what);
-    let rate = |row: &Row| {
-        let of_fio = 100.0 / row.time_ratio;
-        let of_fio = if of_fio > 0.0 { format!(", {of_fio:.0} % of fio") } else { String::new() };
-        format!("{} MB/s{of_fio}", short(row.mb_per_second))
-    };
-    if let (Some(prompt), Some(all), Some(first)) =
-        (find("prompt"), find("all rows"), find("first step"))
-    {
-        page.text(format!(
-            "A prompt of {} tokens is written at {}. All rows are read at {}, and those that a first step selects at {}, \
-             {} times as fast.",
-            shape.rows, rate(prompt), rate(all), rate(first), short(all.step_us / first.step_us)
-        ));
-    }
-    if let (Some(every), Some(mapped), Some(own)) =
-        (find("every row"), find("mapped"), find("AVSG"))
-    {
-        page.text(format!(
-            "A step takes {} us: {} times as fast as reads of every row, {} times as fast as a mapped file.",
-            short(own.step_us), short(every.time_ratio), short(mapped.time_ratio)
-        ));
-    }
-    for Race { what, rows } in races {
-        let columns = format!("{what} | operations | MB | ms (x) | p99, ms | MB/s | memory, MB");
-        let mut table = Table::new(columns.split(" | "));
-        for row in rows {
-            let ms = row.step_us / 1e3;
-            let ratio = row.time_ratio;
-            table.add_row([
-                row.what.into(),
-                number(row.operations_per_step),
-                number(row.bytes_per_step / 1e6),
-                if ratio.is_finite() { with_ratio(ms, ratio) } else { number(ms) },
-                number(row.step_p99_us / 1e3),
-                number(row.mb_per_second),
-                number(row.memory_bytes as f64 / 1e6),
-            ]);
-        }
-        page.table(&table);
-        let differs = |row: &&Row| {
-            (row.operations_per_step, row.bytes_per_step)
-                != (rows[0].operations_per_step, rows[0].bytes_per_step)
+    /// Returns the page: the answers, a table of each race, and what was measured.
+    fn page(&self) -> Page {
+        let mut page = Page::default();
+        let Self { workload, steps, shape, work, file, races, .. } = self;
+        let find = |what| races.iter().flat_map(|race| &race.rows).find(|row| row.what == what);
+        let rate = |row: &Row| {
+            let of_fio = 100.0 / row.time_ratio;
+            let of_fio =
+                if of_fio > 0.0 { format!(", {of_fio:.0} % of fio") } else { String::new() };
+            format!("{} MB/s{of_fio}", short(row.mb_per_second))
         };
-        for row in rows.iter().filter(|_| rows[0].what == "transfer").filter(differs) {
-            page.text(format!("{} reads more or less than transfer", row.what));
+        if let (Some(prompt), Some(all), Some(first)) =
+            (find("prompt"), find("all rows"), find("first step"))
+        {
+            page.text(format!(
+                "A prompt of {} tokens is written at {}. All rows are read at {}, and those that a first step selects at {}, \
+                 {} times as fast.",
+                shape.rows, rate(prompt), rate(all), rate(first), short(all.step_us / first.step_us)
+            ));
         }
-    }
-    let StepWork { requests, k, slots, .. } = *work;
-    let FileShape { layers, indexers, row_bytes, .. } = *shape;
-    let [indexers, requests] =
-        [(indexers, "indexer"), (requests, "request")].map(|(n, noun)| count(n, noun));
-    page.text(format!(
-        "measured  {}, {workload}: {steps} timed steps of one token, {layers} layers, {indexers}, {requests} with arithmetic, \
-         K = {k}, S = {slots}, rows of {row_bytes} bytes; counts are means, times medians, (x) times as long as \
-         fio, AVSG or transfer; every row was right",
-        report.machine.describe()
-    ));
-    if let Some(FileReport { what, payload_bytes, padded_bytes, .. }) = file {
+        if let (Some(every), Some(mapped), Some(own)) =
+            (find("every row"), find("mapped"), find("AVSG"))
+        {
+            page.text(format!(
+                "A step takes {} us: {} times as fast as reads of every row, {} times as fast as a mapped file.",
+                short(own.step_us), short(every.time_ratio), short(mapped.time_ratio)
+            ));
+        }
+        for Race { what, rows } in races {
+            let columns =
+                format!("{what} | operations | MB | ms (x) | p99, ms | MB/s | memory, MB");
+            let mut table = Table::new(columns.split(" | "));
+            for row in rows {
+                let ms = row.step_us / 1e3;
+                let ratio = row.time_ratio;
+                table.add_row([
+                    (&row.what).into(),
+                    number(row.operations_per_step),
+                    number(row.bytes_per_step / 1e6),
+                    Cell::from(if ratio.is_finite() {
+                        format!("{} ({}x)", short(ms), short(ratio))
+                    } else {
+                        short(ms)
+                    }),
+                    number(row.step_p99_us / 1e3),
+                    number(row.mb_per_second),
+                    number(row.memory_bytes as f64 / 1e6),
+                ]);
+            }
+            page.table(&table);
+            let differs = |row: &&Row| {
+                (row.operations_per_step, row.bytes_per_step)
+                    != (rows[0].operations_per_step, rows[0].bytes_per_step)
+            };
+            for row in rows.iter().filter(|_| rows[0].what == "transfer").filter(differs) {
+                page.text(format!("{} reads more or less than transfer", row.what));
+            }
+        }
+        let StepWork { requests, k, slots, .. } = *work;
+        let FileShape { layers, indexers, row_bytes, .. } = *shape;
+        let [indexers, requests] =
+            [(indexers, "indexer"), (requests, "request")].map(|(n, noun)| count(n, noun));
         page.text(format!(
-            "file      {what}; {payload_bytes} bytes of rows in {padded_bytes} of records"
+            "measured  {}, {workload}: {steps} timed steps of one token, {layers} layers, {indexers}, {requests} with arithmetic, \
+             K = {k}, S = {slots}, rows of {row_bytes} bytes; counts are means, times medians, (x) times as long as \
+             fio, AVSG or transfer; every row was right",
+            self.machine.describe()
         ));
+        if let Some(what) = file["what"].as_str() {
+            let (rows, records) = (&file["payload_bytes"], &file["padded_bytes"]);
+            page.text(format!("file      {what}; {rows} bytes of rows in {records} of records"));
+        }
+        self.fio_missing.iter().for_each(|fault| page.text(format!("fio       {fault}")));
+        let times = self.disturbance.iter().map(Disturbance::line);
+        times.for_each(|line| page.text(format!("times     {line}")));
+        page
     }
-    fio_missing.iter().for_each(|fault| page.text(format!("fio       {fault}")));
-    page.text(format!("times     {}", report.disturbance.line()));
-    page
 }

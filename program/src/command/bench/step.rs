@@ -2,8 +2,6 @@
 //! are outside of the caches.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::rc::Rc;
 
 use anyhow::Result;
 use avsg::device::params::{Lifetime, MAX_TOKENS, Params};
@@ -12,7 +10,7 @@ use avsg::pool::HostPool;
 use avsg::system::available_memory;
 use avsg::system::cpus::allowed_cpu_count;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::contenders::{Entry, Server, Shared, Sizes};
 use crate::turns::{Contender, Turns};
@@ -117,7 +115,7 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("plans are timed alone, because the rows and the slots do not fit the memory");
         sizes.row_bytes = None;
     }
-    let server = shared(config, &sizes)?;
+    let server = Server::shared(config, &sizes)?;
     let kernels = server.borrow().machine().to_owned();
     let entries = line_up(options, &sizes, &params, &server)?;
     let selections = Selections::new(&traces, options.tokens, options.workload.slots as usize);
@@ -129,7 +127,7 @@ pub fn run(options: &Options) -> Result<()> {
     let misses = server.borrow().misses_after(turns.warm_up);
     let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
     let mut table = Table::new(columns.split(" | "));
-    let (mut rows, mut medians) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for ((Contender { name, parts, .. }, (layers, buffers)), times) in
         contenders.iter().zip(about).zip(times)
     {
@@ -156,13 +154,12 @@ pub fn run(options: &Options) -> Result<()> {
                 "us_ninth_decile": high,
                 "step_us": us.p50,
             }));
-            medians.push((what, us.p50));
         }
     }
     let (machine, workload) = (Host::detect(), options.workload.name());
     let (k, slots, lifetime) = (params.k, params.slots, params.lifetime.to_string());
     let mut page = Page::default();
-    page.text(verdict(&medians));
+    page.text(verdict(&rows));
     page.table(&table);
     let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
     page.text(format!("measured  {}, {workload}", machine.describe()));
@@ -195,10 +192,6 @@ pub fn run(options: &Options) -> Result<()> {
     options.output.write(&report, || page)
 }
 
-fn shared(config: Config, sizes: &Sizes) -> Result<Shared> {
-    Ok(Rc::new(RefCell::new(Server::new(config, sizes)?)))
-}
-
 /// Returns the contenders. The first one is the server.
 fn line_up(
     options: &Options,
@@ -208,13 +201,14 @@ fn line_up(
 ) -> Result<Vec<Entry>> {
     let (k, slots) = (params.k as usize, options.workload.slots as usize);
     let one = Sizes { layers: 1, indexers: 1, ..*sizes };
-    let alone = shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
+    let alone = Server::shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
     let mut entries = vec![Entry::server("AVSG", server), Entry::server("AVSG", &alone)];
     if sizes.tokens > 1 {
         let plans = Sizes { row_bytes: None, ..*sizes };
         let params = Params { tokens: 1, ..*params };
         let config = options.config(params, sizes.requests * sizes.tokens, sizes.threads);
-        entries.push(Entry::server("AVSG, a table for each token", &shared(config, &plans)?));
+        entries
+            .push(Entry::server("AVSG, a table for each token", &Server::shared(config, &plans)?));
     }
     entries.push(Entry::per_token_lru(sizes, k, slots)?);
     if let Some(bytes) = sizes.row_bytes {
@@ -225,9 +219,11 @@ fn line_up(
 }
 
 /// Returns the answer in one sentence, from the median times of a step.
-fn verdict(medians: &[(String, f64)]) -> String {
-    let find = |end: &str| medians.iter().find(|(what, _)| what.ends_with(end));
-    let us = |end: &str| find(end).map_or(f64::NAN, |&(_, us)| us);
+fn verdict(rows: &[Value]) -> String {
+    let us = |end: &str| {
+        let is = |row: &&Value| row["what"].as_str().is_some_and(|what| what.ends_with(end));
+        rows.iter().find(is).and_then(|row| row["step_us"].as_f64()).unwrap_or(f64::NAN)
+    };
     let (plan, transfer) = (us("AVSG: plan"), us("AVSG: transfer"));
     let lru = short(us("lru_resident_compact") / plan);
     let plans = short(plan / 1e3);

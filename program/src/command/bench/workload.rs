@@ -81,10 +81,7 @@ impl Workload {
 
     /// Keeps K ids of each row of a trace.
     fn cut(&self, trace: Trace) -> Result<Trace> {
-        Ok(match self.k {
-            Some(k) => trace.take_k(k)?,
-            None => trace,
-        })
+        Ok(if let Some(k) = self.k { trace.take_k(k)? } else { trace })
     }
 }
 

@@ -5,8 +5,10 @@ use avsg::device::kernels::KernelName::{self, Append, Plan, Reset, Step, Transfe
 use avsg::device::params::{Lifetime, Params};
 use serde_json::Value;
 
+use super::facts;
 use super::harness::Harness;
-use super::{facts, words};
+use super::words::{self, AS_EXPECTED};
+use CheckKind::{Fact, Kernels, Times};
 
 /// A check.
 pub struct Check {
@@ -34,70 +36,52 @@ pub enum CheckKind {
     Times,
 }
 
-const fn plain(name: &'static str, work: CheckKind, needs: &'static [&'static str]) -> Check {
-    Check { name, expected: "", needs, work, inlined: false, vary: |plain| plain }
-}
-
-const fn kernel(
+/// Returns a check with kernels of the plain geometry.
+const fn check(
     name: &'static str,
-    kernels: &'static [KernelName],
+    expected: &'static str,
     needs: &'static [&'static str],
+    work: CheckKind,
 ) -> Check {
-    Check { expected: "good", ..plain(name, CheckKind::Kernels(kernels), needs) }
+    Check { name, expected, needs, work, inlined: false, vary: |plain| plain }
 }
 
 /// Returns the check of all kernels in another geometry than the plain one.
 const fn geometry(name: &'static str, vary: fn(Params) -> Params) -> Check {
-    Check { vary, ..kernel(name, &[Reset, Plan, Transfer, Append, Step], &[]) }
-}
-
-const fn fact(
-    name: &'static str,
-    expected: &'static str,
-    find: fn(&Harness) -> Result<Value>,
-) -> Check {
-    Check { expected, ..plain(name, CheckKind::Fact(find), &[]) }
-}
-
-const fn times(name: &'static str, needs: &'static [&'static str]) -> Check {
-    plain(name, CheckKind::Times, needs)
+    let all = Kernels(&[Reset, Plan, Transfer, Append, Step]);
+    Check { vary, ..check(name, "good", &[], all) }
 }
 
 /// All checks. The last one makes a kernel fault.
 pub const CHECKS: [Check; 28] = [
-    fact("gather_mask_count", "", words::gather_count),
-    kernel("avsg_reset", &[Reset], &[]),
-    kernel("avsg_plan", &[Plan], &["avsg_reset"]),
-    kernel("avsg_transfer", &[Transfer], &["avsg_reset", "avsg_plan"]),
-    kernel("avsg_append", &[Append], &["avsg_reset"]),
-    kernel("avsg_step", &[Step], &["avsg_reset", "avsg_plan", "avsg_transfer"]),
+    check("gather_mask_count", "", &[], Fact(words::gather_count)),
+    check("avsg_reset", "good", &[], Kernels(&[Reset])),
+    check("avsg_plan", "good", &["avsg_reset"], Kernels(&[Plan])),
+    check("avsg_transfer", "good", &["avsg_reset", "avsg_plan"], Kernels(&[Transfer])),
+    check("avsg_append", "good", &["avsg_reset"], Kernels(&[Append])),
+    check("avsg_step", "good", &["avsg_reset", "avsg_plan", "avsg_transfer"], Kernels(&[Step])),
     geometry("four_tokens", four_tokens),
     geometry("learned", |plain| Params { lifetime: Lifetime::Learned, ..four_tokens(plain) }),
     geometry("pages", |plain| Params { page: 64, ..plain }),
     geometry("paper_table", |plain| Params::paper(plain.k, 1, 1 << plain.slots.ilog2())),
-    fact("neighbouring_stores", words::AS_EXPECTED, words::neighbouring_stores),
-    fact("sync_all_twice", words::AS_EXPECTED, |harness| words::sync_all_twice(harness, false)),
-    fact("sync_all_captured", words::AS_EXPECTED, |harness| words::sync_all_twice(harness, true)),
-    fact("select_after_gather_mask", words::AS_EXPECTED, words::select_after_gather_mask),
-    fact("gather_16_bit", words::AS_EXPECTED, words::gather_16_bit),
-    // Every value of int8, and of int16 the numbers from -256 to 255.
-    fact("cast_int8_to_half", words::AS_EXPECTED, |harness| {
-        words::cast(harness, c"avsg_probe_cast_8", 128, |at| (at as u8).cast_signed().into())
-    }),
-    fact("cast_int16_to_half", words::AS_EXPECTED, |harness| {
-        words::cast(harness, c"avsg_probe_cast_16", 256, |at| at as i16 - 256)
-    }),
-    fact("int32_overflow", "", words::overflow),
-    fact("hugetlb_registration", "true", facts::hugetlb),
-    fact("largest_registration", "", facts::largest),
-    Check { needs: &["avsg_step"], ..fact("rewritten_row_seen", "true", facts::rewritten_row) },
-    times("code", &[]),
-    times("operations", &[]),
-    times("sync", &[]),
-    times("launches", &[]),
-    times("kernels", &["avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"]),
-    Check { inlined: true, ..times("inlined", &["avsg_plan"]) },
-    Check { needs: &["avsg_plan"], ..fact("kernel_fault_code", "507035", facts::fault_code) },
+    check("neighbouring_stores", AS_EXPECTED, &[], Fact(words::neighbouring_stores)),
+    check("sync_all_twice", AS_EXPECTED, &[], Fact(words::sync_all_launched)),
+    check("sync_all_captured", AS_EXPECTED, &[], Fact(words::sync_all_captured)),
+    check("select_after_gather_mask", AS_EXPECTED, &[], Fact(words::select_after_gather_mask)),
+    check("gather_16_bit", AS_EXPECTED, &[], Fact(words::gather_16_bit)),
+    check("cast_int8_to_half", AS_EXPECTED, &[], Fact(words::cast_int8)),
+    check("cast_int16_to_half", AS_EXPECTED, &[], Fact(words::cast_int16)),
+    check("int32_overflow", "", &[], Fact(words::overflow)),
+    check("hugetlb_registration", "true", &[], Fact(facts::hugetlb)),
+    check("largest_registration", "", &[], Fact(facts::largest)),
+    check("rewritten_row_seen", "true", &["avsg_step"], Fact(facts::rewritten_row)),
+    check("code", "", &[], Times),
+    check("operations", "", &[], Times),
+    check("sync", "", &[], Times),
+    check("launches", "", &[], Times),
+    check("kernels", "", &["avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"], Times),
+    Check { inlined: true, ..check("inlined", "", &["avsg_plan"], Times) },
+    check("kernel_fault_code", "507035", &["avsg_plan"], Fact(facts::fault_code)),
 ];
 
 /// Returns a geometry of four tokens, or of as many as fit its slots.

@@ -8,30 +8,27 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use avsg::Error;
 use avsg_linker::ascend::cann;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::check::{CHECKS, Check, CheckKind};
 use super::options::Options;
-use super::report::{Line, Report, Toolkit};
+use super::report::{Line, Report, shown};
 use super::times::ROWS;
 use super::{harness, watch};
 
-/// Returns the CANN of this machine, and what it is too old for.
-fn toolkit() -> Toolkit {
+/// Returns the version of the CANN of this machine, and what it is too old for.
+fn toolkit() -> (Option<String>, Vec<String>) {
     let unset = || "ASCEND_HOME_PATH is not set: source CANN's set_env.sh".to_owned();
-    match cann::home().ok_or_else(unset).and_then(|home| cann::version(&home)) {
-        Err(reason) => Toolkit { version: None, remarks: vec![reason] },
-        Ok(version) => {
-            let remark = |requirement: &cann::Requirement| {
-                let cann::Requirement { what, calls, since: (major, minor) } = requirement;
-                format!(
-                    "{version} is too old to {what}: {calls} are documented since {major}.{minor}"
-                )
-            };
-            let remarks = cann::too_old_for(&version).map(remark).collect();
-            Toolkit { version: Some(version.text), remarks }
-        }
-    }
+    let version = match cann::home().ok_or_else(unset).and_then(|home| cann::version(&home)) {
+        Err(reason) => return (None, vec![reason]),
+        Ok(version) => version,
+    };
+    let remark = |requirement: &cann::Requirement| {
+        let cann::Requirement { what, calls, since: (major, minor) } = requirement;
+        format!("{version} is too old to {what}: {calls} are documented since {major}.{minor}")
+    };
+    let remarks = cann::too_old_for(&version).map(remark).collect();
+    (Some(version.text), remarks)
 }
 
 /// Returns the versions of what is below and beside CANN. The driver and the firmware state theirs in files.
@@ -51,9 +48,10 @@ fn versions() -> BTreeMap<&'static str, Option<String>> {
 
 /// Runs every check and returns the report.
 pub fn examine(options: &Options) -> Result<Report> {
+    let (version, remarks) = toolkit();
     let mut report = Report {
         versions: versions(),
-        cann: toolkit(),
+        cann: json!({"version": version, "remarks": remarks}),
         no_device: None,
         device: None,
         lines: Vec::new(),
@@ -76,7 +74,7 @@ pub fn examine(options: &Options) -> Result<Report> {
     }
     let Some(device) = &report.device else { return Ok(report) };
     let chip = device["soc"].as_str().unwrap_or_default();
-    for remark in &report.cann.remarks {
+    for remark in remarks {
         eprintln!("CANN: {remark}");
     }
     eprintln!("building the kernels");
@@ -127,20 +125,21 @@ fn examined(
         Ok(lines) => return Ok(lines),
         Err(end) => end,
     };
-    let without = |name: &str, value: Value| (name.to_owned(), Line::bad(value, reason.clone()));
-    Ok(match check.work {
-        CheckKind::Kernels(_) => vec![without(check.name, status.into())],
-        CheckKind::Fact(_) => vec![without(check.name, Value::Null)],
+    let names: Vec<&str> = match check.work {
         CheckKind::Times => {
-            let rows = ROWS.iter().filter(|row| row.1 == check.name);
-            rows.map(|row| without(row.0, Value::Null)).collect()
+            ROWS.iter().filter(|row| row.1 == check.name).map(|row| row.0).collect()
         }
-    })
+        _ => vec![check.name],
+    };
+    let is_kernel = matches!(check.work, CheckKind::Kernels(_));
+    let value = if is_kernel { status.into() } else { Value::Null };
+    let without = |name: &str| (name.to_owned(), Line::bad(value.clone(), reason.clone()));
+    Ok(names.into_iter().map(without).collect())
 }
 
 /// Adds a line to the report, and says on standard error what is not as expected.
 fn add(lines: &mut Vec<(String, Line)>, name: &str, line: Line) {
-    let (shown, expected) = (line.shown().unwrap_or_default(), &line.expected);
+    let (shown, expected) = (shown(&line.value).unwrap_or_default(), &line.expected);
     if let Some(reason) = &line.reason {
         eprintln!("{name}: {reason}");
     } else if !line.is_expected() {

@@ -71,7 +71,8 @@ impl Harness {
     /// Returns the options of an engine with the kernels of the folder.
     pub fn engine_options(&self) -> AscendOptions {
         let kernels = if self.simulated { self.folder.join(TOGETHER) } else { self.folder.clone() };
-        AscendOptions::new(self.context.clone()).with_kernels(kernels)
+        let options = AscendOptions::new(self.context.clone()).with_kernels(kernels);
+        AscendOptions { timeout_ms: self.timeout, one_launch: Some(true), ..options }
     }
 
     /// Returns the bytes of a kernel's code: all functions of its object.

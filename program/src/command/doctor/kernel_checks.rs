@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use avsg::Error;
-use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::ascend::RegisteredPool;
 use avsg::device::kernels::KernelName;
 use avsg::device::learned::START;
 use avsg::device::params::{Lifetime, Params};
@@ -12,11 +12,12 @@ use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_measure::batch::OwnedBatch;
-use avsg_measure::content::fill_row;
+use avsg_measure::disk::write_rows;
 use avsg_measure::fresh::FreshRows;
 
 use super::harness::{Harness, ROW};
 use super::placed::Placed;
+use super::probe::words;
 use super::report::Line;
 use super::watch::progress;
 
@@ -70,15 +71,6 @@ fn rows_of_pool(harness: &Harness) -> usize {
     8 * harness.params.slots as usize
 }
 
-fn fill(pool: &HostPool) -> Result<()> {
-    let mut bytes = [0; ROW];
-    for row in 0..pool.rows() {
-        fill_row(row as i32, 1, &mut bytes);
-        pool.write_row(0, row, &bytes)?;
-    }
-    Ok(())
-}
-
 /// Creates an engine on the device, which runs avsg_reset.
 pub fn engine(harness: &Harness, states: usize) -> Result<Engine> {
     configured(harness, Config { cores: harness.cores, ..Config::new(harness.params, states) })
@@ -86,14 +78,9 @@ pub fn engine(harness: &Harness, states: usize) -> Result<Engine> {
 
 fn configured(harness: &Harness, config: Config) -> Result<Engine> {
     let pool = RegisteredPool::create(&harness.context, &config_of_pool(harness)?)?;
-    fill(pool.pool())?;
-    let options = AscendOptions {
-        timeout_ms: harness.timeout,
-        one_launch: Some(true),
-        ..harness.engine_options()
-    };
+    write_rows(pool.pool())?;
     progress("avsg_reset");
-    Ok(Engine::on_ascend(config, pool, &options)?)
+    Ok(Engine::on_ascend(config, pool, &harness.engine_options())?)
 }
 
 /// An engine on the device and one on the CPU, with a plan each.
@@ -114,7 +101,7 @@ impl Pair {
         };
         let device = configured(harness, place(config(harness.cores), true)?)?;
         let pool = HostPool::new(&config_of_pool(harness)?)?;
-        fill(&pool)?;
+        write_rows(&pool)?;
         let engines = [device, Engine::new(place(config(1), false)?, pool)?];
         let new_plan = |e: &Engine| e.new_plan(STATES * harness.params.tokens as usize, STATES);
         let plans = [new_plan(&engines[0])?, new_plan(&engines[1])?];
@@ -192,10 +179,6 @@ impl Pair {
         }
         Ok(all)
     }
-}
-
-fn words(bytes: &[u8]) -> Vec<i32> {
-    bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect()
 }
 
 /// Returns the batch of a step, whose host blocks are in reverse order. A third of the ids is new for each token. An

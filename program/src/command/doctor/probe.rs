@@ -64,19 +64,14 @@ impl Probe {
     /// Captures a number of launches.
     pub fn capture(&self, launch: &ProbeLaunch<'_>, times: usize) -> Result<Captured> {
         let mut args = self.args(launch)?;
-        let mut all = || (0..times).try_for_each(|_| self.queue(launch, &mut args));
-        let mut failed = Ok(());
-        let graph = self.stream.capture(|| {
-            failed = all();
-            Ok(())
-        })?;
-        failed?;
+        let all = || (0..times).try_for_each(|_| self.queue(launch, &mut args));
+        let graph = self.stream.capture(all)?;
         Ok((graph, args))
     }
 
     /// Replays captured launches and returns the microseconds that they took.
     pub fn replay(&self, (graph, _): &Captured) -> Result<f64> {
-        self.time(|| Ok(self.stream.replay(graph)?))
+        self.time(|| self.stream.replay(graph))
     }
 
     /// Returns the first `count` words that a probe wrote.
@@ -84,7 +79,7 @@ impl Probe {
         let mut bytes = vec![0; 4 * count];
         // SAFETY: whoever queued a probe has waited for the stream (`time`).
         unsafe { self.to.read(0, &mut bytes)? };
-        Ok(bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect())
+        Ok(words(&bytes))
     }
 
     fn args(&self, launch: &ProbeLaunch<'_>) -> Result<Args> {
@@ -92,23 +87,22 @@ impl Probe {
         Ok(Args::new(Arc::clone(&self.binary), launch.name, 2, 16)?)
     }
 
-    fn queue(&self, launch: &ProbeLaunch<'_>, args: &mut Args) -> Result<()> {
+    fn queue(&self, launch: &ProbeLaunch<'_>, args: &mut Args) -> avsg::Result<()> {
         let mut words = [0; 16];
         for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(launch.setting) {
             *bytes = word.to_ne_bytes();
         }
         let addresses = [launch.from, self.to.address()];
-        let ProbeLaunch { blocks, .. } = *launch;
+        let (blocks, stream) = (launch.blocks, self.stream.raw());
         let _current = self.context.bind()?;
         // SAFETY: the probes write at most `OUTPUT` bytes of `to`, and read only rows of `from`, which the
         // caller has allocated or registered. Whoever queues a probe waits for the stream before it drops
         // the arguments or that memory. Several cores may synchronise, so they start together.
-        unsafe { args.launch(&addresses, &words, blocks, blocks > 1, self.stream.raw())? };
-        Ok(())
+        unsafe { args.launch(&addresses, &words, blocks, blocks > 1, stream) }
     }
 
     /// Runs `work`, which queues kernels in the stream, and returns the microseconds that they took.
-    pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    pub fn time(&self, work: impl FnOnce() -> avsg::Result<()>) -> Result<f64> {
         self.record(&self.start)?;
         work()?;
         self.record(&self.end)?;
@@ -120,12 +114,16 @@ impl Probe {
     }
 
     /// Records an event after the stream's work so far.
-    fn record(&self, event: &Owned) -> Result<()> {
+    fn record(&self, event: &Owned) -> avsg::Result<()> {
         let (_current, acl) = (self.context.bind()?, self.context.acl());
         // SAFETY: event and stream are owned by their values.
-        unsafe { acl.aclrtRecordEvent(event.at(), self.stream.raw().handle())? };
-        Ok(())
+        unsafe { acl.aclrtRecordEvent(event.at(), self.stream.raw().handle()) }
     }
+}
+
+/// Returns bytes as words.
+pub fn words(bytes: &[u8]) -> Vec<i32> {
+    bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect()
 }
 
 fn event(context: &Arc<Context>) -> Result<Owned> {

@@ -35,17 +35,13 @@ impl Line {
 
     /// Returns whether there is a value, and the expected one if one is expected.
     pub fn is_expected(&self) -> bool {
-        let shown = self.shown().filter(|_| self.reason.is_none());
+        let shown = shown(&self.value).filter(|_| self.reason.is_none());
         shown.is_some_and(|shown| self.expected.is_empty() || shown == self.expected)
-    }
-
-    /// Returns the value as a reader sees it, if there is one.
-    pub fn shown(&self) -> Option<String> {
-        shown(&self.value)
     }
 }
 
-fn shown(value: &Value) -> Option<String> {
+/// Returns a value as a reader sees it, if there is one.
+pub fn shown(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -58,19 +54,13 @@ fn shown(value: &Value) -> Option<String> {
     }
 }
 
-/// The CANN toolkit of this machine.
-#[derive(Serialize, Debug)]
-pub struct Toolkit {
-    pub version: Option<String>,
-    /// What the version is too old for, or the reason why there is no version.
-    pub remarks: Vec<String>,
-}
-
 #[derive(Serialize, Debug)]
 pub struct Report {
     /// The versions of AVSG, of the driver, of the firmware and of Linux, if they are known.
     pub versions: BTreeMap<&'static str, Option<String>>,
-    pub cann: Toolkit,
+    /// The version of the CANN toolkit of this machine, and as remarks what it is too old for, or the reason why there is
+    /// no version.
+    pub cann: Value,
     /// The reason why there is no device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_device: Option<String>,
@@ -115,7 +105,7 @@ impl Report {
         for (name, line) in &self.lines {
             let text = |text: Option<&str>| text.map_or_else(Cell::none, Cell::from);
             let expected = Some(line.expected.as_str()).filter(|text| !text.is_empty());
-            let value = line.shown();
+            let value = shown(&line.value);
             table.add_row([
                 name.into(),
                 text(value.as_deref()),

@@ -81,15 +81,14 @@ pub fn run<T: DeserializeOwned>(
 
 /// Waits for a process, kills it after `limit`, and returns its status if it ends.
 fn stop(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let (start, mut killed) = (Instant::now(), false);
+    let start = Instant::now();
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
         }
-        if start.elapsed() >= limit && !killed {
+        if start.elapsed() >= limit {
             // It fails only if the process has ended.
             let _ = child.kill();
-            killed = true;
         }
         if start.elapsed() >= limit + Duration::from_secs(END_SECONDS) {
             return None;

@@ -72,8 +72,17 @@ pub fn neighbouring_stores(harness: &Harness) -> Result<Value> {
     Ok(compared(&words, |at| at as i32 + 1).into())
 }
 
-/// Returns whether words reach the next core by two SyncAlls, in a launch or in each replay of a captured one.
-pub fn sync_all_twice(harness: &Harness, captured: bool) -> Result<Value> {
+/// Returns whether words reach the next core by two SyncAlls in a launch.
+pub fn sync_all_launched(harness: &Harness) -> Result<Value> {
+    sync_all_twice(harness, false)
+}
+
+/// Returns whether they do so in each replay of a captured launch.
+pub fn sync_all_captured(harness: &Harness) -> Result<Value> {
+    sync_all_twice(harness, true)
+}
+
+fn sync_all_twice(harness: &Harness, captured: bool) -> Result<Value> {
     let (probe, source) = (harness.probe(BEHAVIOUR)?, DeviceMemory::zeroed(&harness.context, 64)?);
     let blocks = harness.cores;
     let name = c"avsg_probe_sync_twice";
@@ -119,13 +128,18 @@ pub fn gather_16_bit(harness: &Harness) -> Result<Value> {
     Ok(compared(&words, |at| element(2 * at) | element(2 * at + 1) << 16).into())
 }
 
+/// Returns whether every value of int8 is cast to half exactly.
+pub fn cast_int8(harness: &Harness) -> Result<Value> {
+    cast(harness, c"avsg_probe_cast_8", 128, |at| (at as u8).cast_signed().into())
+}
+
+/// Returns whether the numbers of int16 from -256 to 255 are.
+pub fn cast_int16(harness: &Harness) -> Result<Value> {
+    cast(harness, c"avsg_probe_cast_16", 256, |at| at as i16 - 256)
+}
+
 /// Returns whether a probe casts numbers to half, two to a word, exactly.
-pub fn cast(
-    harness: &Harness,
-    name: &CStr,
-    count: usize,
-    number: fn(usize) -> i16,
-) -> Result<Value> {
+fn cast(harness: &Harness, name: &CStr, count: usize, number: fn(usize) -> i16) -> Result<Value> {
     let half = |at| half_bits(number(at));
     let words = words_of(harness, name, 0, count)?;
     Ok(compared(&words, |at| half(2 * at) | half(2 * at + 1) << 16).into())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::npz::Writer;
+use crate::npz;
 use avsg::Result;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
@@ -45,13 +45,14 @@ impl Results {
     /// Writes the arrays of steps with `tokens` tokens of `k` ids to an `.npz` file.
     pub fn write(&self, path: &Path, tokens: usize, k: usize) -> Result<()> {
         let (steps, ids) = (self.steps, [self.steps, tokens, k]);
-        let mut out = Writer::default();
-        out.array("slot", &ids, &self.slot)?;
-        out.array("hit", &ids, &self.hit)?;
-        out.array("misses", &[steps, tokens], &self.misses)?;
-        out.array("miss", &[self.miss.len() / 4, 4], &self.miss)?;
-        out.array("cut", &[steps, self.cut.len() / steps.max(1)], &self.cut)?;
-        out.array("tag", &ids, &self.tag)?;
-        out.finish(path)
+        let arrays = [
+            ("slot", npz::array(&ids, &self.slot)),
+            ("hit", npz::array(&ids, &self.hit)),
+            ("misses", npz::array(&[steps, tokens], &self.misses)),
+            ("miss", npz::array(&[self.miss.len() / 4, 4], &self.miss)),
+            ("cut", npz::array(&[steps, self.cut.len() / steps.max(1)], &self.cut)),
+            ("tag", npz::array(&ids, &self.tag)),
+        ];
+        npz::write(path, &arrays)
     }
 }

@@ -15,6 +15,8 @@ use crate::disk::{Setting, Step, path_in_proc};
 
 /// Bytes of a sequential read or write, of which as many are under way as AVSG has writes.
 const LARGE: usize = 1 << 20;
+/// The options of reads.
+const FOR_A_SECOND: &str = "--readonly --time_based --runtime=1";
 
 /// What fio does.
 #[derive(Clone, Copy)]
@@ -47,18 +49,14 @@ impl<'a> Fio<'a> {
     pub fn setting(&self, name: &'static str, job: Job, bytes: usize) -> Setting<'_> {
         Setting::new(name, 0, move |_| {
             let mut missing = self.missing.borrow_mut();
-            let rate = if missing.is_none() { self.rate(job) } else { Ok(f64::NAN) };
-            let rate = rate.unwrap_or_else(|fault| {
-                *missing = Some(format!("{fault:#}"));
-                f64::NAN
-            });
+            let mut rate = None;
+            if missing.is_none() {
+                let fault = |fault| *missing = Some(format!("{fault:#}"));
+                rate = self.rate(job).map_err(fault).ok();
+            }
+            let us = rate.map_or(f64::NAN, |rate| bytes as f64 / rate * 1e6);
             let block = if let Job::Random(block) = job { block } else { LARGE };
-            Ok(Step {
-                us: bytes as f64 / rate * 1e6,
-                operations: bytes / block,
-                bytes,
-                wrong_rows: 0,
-            })
+            Ok(Step { us, operations: bytes / block, bytes, wrong_rows: 0 })
         })
     }
 
@@ -71,19 +69,13 @@ impl<'a> Fio<'a> {
                 fallocate(&file, FallocateFlags::empty(), 0, bytes)
                     .context("taking space for fio")?;
                 self.file.replace(file);
-                format!("--rw=write --bs={LARGE} --iodepth=16 --size={bytes} --end_fsync=1")
+                format!("write --bs={LARGE} --iodepth=16 --size={bytes} --end_fsync=1")
             }
-            Job::Read => {
-                format!("--rw=read --bs={LARGE} --iodepth=16 --readonly --time_based --runtime=1")
-            }
-            Job::Random(block) => {
-                format!(
-                    "--rw=randread --bs={block} --iodepth=256 --readonly --time_based --runtime=1"
-                )
-            }
+            Job::Read => format!("read --bs={LARGE} --iodepth=16 {FOR_A_SECOND}"),
+            Job::Random(block) => format!("randread --bs={block} --iodepth=256 {FOR_A_SECOND}"),
         };
         let options = format!(
-            "--name=avsg --filename={} {job} --ioengine={} --direct={} --output-format=json",
+            "--name=avsg --filename={} --rw={job} --ioengine={} --direct={} --output-format=json",
             path_in_proc(&self.file.borrow()).display(),
             if self.info.io_uring { "io_uring" } else { "psync" },
             u8::from(self.info.direct)

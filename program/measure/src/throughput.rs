@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::iter::Cycle;
 use std::ptr;
 use std::slice::ChunksExact;
@@ -15,7 +14,6 @@ use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 use avsg::device::stage_two::share_start;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
-use serde::Serialize;
 
 use crate::batch::OwnedBatch;
 use crate::stats::{Summary, us_since};
@@ -35,31 +33,14 @@ const LOOPS: [Copier; 5] = [
 /// workers of the other contender fall asleep.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Throughputs in 10^9 bytes per second, at the first decile of the times.
-#[derive(Serialize)]
-pub struct Throughput {
-    /// Bytes of a row.
-    pub row_bytes: usize,
+/// The times of copies, each with the name of its copier.
+pub struct Copied {
     /// Rows that a run copies.
     pub rows: usize,
-    /// The cores that copy.
-    pub cores: usize,
-    /// The copier that the engine uses.
-    pub copier: String,
-    /// Throughput of the engine.
-    pub engine_gbs: f64,
-    /// The ninth decile of the engine's times divided by their median.
-    pub time_spread: f64,
-    /// Throughput of the loop with one `memcpy` per row.
-    pub memcpy_gbs: f64,
-    /// Throughput of the fastest loop.
-    pub best_loop_gbs: f64,
-    /// The copier of the fastest loop.
-    pub best_loop: String,
-    /// The engine's throughput in percent of the fastest loop's.
-    pub percent_of_best: f64,
-    /// The throughput of each loop that was timed, the engine's excluded, by its copier.
-    pub loops: BTreeMap<String, f64>,
+    /// The engine.
+    pub engine: (String, Summary),
+    /// The loops; the first calls `memcpy` once per row.
+    pub loops: Vec<(String, Summary)>,
 }
 
 /// Batches in which every id misses, and the plan of the last one.
@@ -114,7 +95,7 @@ fn plan_wake_up(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
 
 /// Measures the transfers of `engine`, which needs at least two states. `order` contains the pool's
 /// rows in random order, at least K of them.
-pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Throughput> {
+pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Copied> {
     let (config, bytes) = (engine.config().clone(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
@@ -161,23 +142,10 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         Ok(())
     }));
     let turns = Turns { warm_up: 0, steps: repeats, turn: 1, settle: 0 };
-    let summaries = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
+    let mut times = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
     let Cold { engine, plan, .. } = &*cold.borrow();
-    let rows = plan.total_misses();
-    let rate = |summary: &Summary| (rows * bytes) as f64 / summary.p10 / 1e3;
-    let rates: Vec<f64> = summaries.iter().map(rate).collect();
-    let best = (0..LOOPS.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
-    Ok(Throughput {
-        row_bytes: bytes,
-        rows,
-        cores,
-        copier: engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string()),
-        engine_gbs: rates[LOOPS.len()],
-        time_spread: summaries[LOOPS.len()].spread(),
-        memcpy_gbs: rates[0],
-        best_loop_gbs: rates[best],
-        best_loop: LOOPS[best].to_string(),
-        percent_of_best: 100.0 * rates[LOOPS.len()] / rates[best],
-        loops: LOOPS.iter().map(Copier::to_string).zip(rates).collect(),
-    })
+    let copier = engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string());
+    let own = times.pop().unwrap_or_default();
+    let loops = LOOPS.iter().map(Copier::to_string).zip(times).collect();
+    Ok(Copied { rows: plan.total_misses(), engine: (copier, own), loops })
 }

@@ -11,9 +11,10 @@ use std::borrow::Cow;
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::busy::{Disturbance, Watch};
-use super::output::{Cell, count, progress, short};
+use super::output::{Cell, Table, count, progress, short};
 use crate::stats::Summary;
 use crate::turns::{Contender, Turns};
 
@@ -66,9 +67,17 @@ fn number(value: f64) -> Cell {
     Cell::shown(value, short(value))
 }
 
-/// Returns a cell with the ends of a range.
-fn range(low: f64, high: f64) -> Cell {
-    format!("{} to {}", short(low), short(high)).into()
+/// Returns a table of rows of JSON: its columns with ` | ` between them, and their keys.
+fn table(columns: &str, keys: &str, rows: &[Value]) -> Table {
+    let mut table = Table::new(columns.split(" | "));
+    for row in rows {
+        table.add_row(keys.split(' ').map(|key| match &row[key] {
+            Value::String(text) => text.into(),
+            Value::Number(whole) if !whole.is_f64() => whole.into(),
+            value => number(value.as_f64().unwrap_or(f64::NAN)),
+        }));
+    }
+    table
 }
 
 /// Microseconds below which a spread says nothing.

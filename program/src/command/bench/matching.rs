@@ -14,11 +14,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::workload::Workload;
-use super::{Host, number, race, range, short};
+use super::{Host, race, short, table};
 use crate::checks::{in_range, require};
 use crate::command::engine_options::{TableOptions, machine};
 use crate::command::lifetimes::with_other_rule;
-use crate::command::output::{Cell, OutputOptions, Page, Table, count};
+use crate::command::output::{OutputOptions, Page, count};
 use crate::stats::us_since;
 use crate::turns::{Contender, Turns};
 
@@ -56,12 +56,6 @@ pub struct Options {
 /// and then, in a part of its own, learns from the step if its rule is learned.
 type Entry = (Option<Params>, Contender<'static>);
 
-fn timed(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    us_since(start)
-}
-
 impl Options {
     /// Returns the contenders: the operator with each rule, the same with one lane at a time, and the others.
     fn line_up(&self, k: usize) -> Result<Vec<Entry>> {
@@ -71,9 +65,13 @@ impl Options {
             let mut table = StandaloneTable::new(params)?;
             let learns = params.lifetime == Lifetime::Learned;
             let step = move |ids: &[i32], us: &mut [f64]| {
-                us[0] = timed(|| _ = black_box(table.stage_one(machine, black_box(ids), 1, -1)));
+                let start = Instant::now();
+                black_box(table.stage_one(machine, black_box(ids), 1, -1));
+                us[0] = us_since(start);
                 if learns {
-                    us[1] = timed(|| table.learn());
+                    let start = Instant::now();
+                    table.learn();
+                    us[1] = us_since(start);
                 }
                 Ok(())
             };
@@ -127,31 +125,26 @@ pub fn run(options: &Options) -> Result<()> {
          and merge.",
         short(own)
     ));
-    let columns = "what | median, us | first to ninth decile | x AVSG | hits, % | learning, us";
-    let (mut table, mut rows) = (Table::new(columns.split(" | ")), Vec::new());
+    let mut rows = Vec::new();
     for ((contender, params), times) in contenders.iter().zip(params).zip(times) {
         let learns = params.is_some_and(|p| p.lifetime == Lifetime::Learned);
         let hits = params.map(|p| count_operator_hits(&trace, &p, machine)).transpose()?;
-        let (hit_rate, us) = (hits.and_then(|hits| hits.percent()), times[0]);
-        let learn_us = learns.then(|| times[1].p50);
-        table.add_row([
-            (&contender.name).into(),
-            number(us.p50),
-            range(us.p10, us.p90),
-            number(us.p50 / own),
-            hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
-            learn_us.map_or_else(Cell::none, number),
-        ]);
+        let us = times[0];
         rows.push(json!({
             "what": contender.name,
             "median_us": us.p50,
             "first_decile_us": us.p10,
             "ninth_decile_us": us.p90,
-            "learn_us": learn_us,
-            "hit_rate": hit_rate,
+            // The median divided by that of the operator.
+            "ratio": us.p50 / own,
+            "learn_us": learns.then(|| times[1].p50),
+            "hit_rate": hits.and_then(|hits| hits.percent()),
         }));
     }
-    page.table(&table);
+    let columns =
+        "what | median, us | first decile | ninth decile | x AVSG | hits, % | learning, us";
+    let keys = "what median_us first_decile_us ninth_decile_us ratio hit_rate learn_us";
+    page.table(&table(columns, keys, &rows));
     let (machine, k) = (Host::detect(), trace.k);
     let timed = count(steps, "step");
     page.text(format!(

@@ -16,10 +16,10 @@ use crate::contenders::{Entry, Server, Shared, Sizes};
 use crate::turns::{Contender, Turns};
 
 use super::workload::{HISTORY, Selections, Workload};
-use super::{Host, number, race, range, short};
+use super::{Host, race, short, table};
 use crate::checks::in_range;
 use crate::command::engine_options::{TableOptions, lifetime, machine};
-use crate::command::output::{OutputOptions, Page, Table, count};
+use crate::command::output::{OutputOptions, Page, count};
 use crate::trace::Trace;
 
 #[derive(Args, Debug)]
@@ -125,8 +125,6 @@ pub fn run(options: &Options) -> Result<()> {
     let ids = |step| Cow::Owned(selections.step(step));
     let (times, disturbance) = race("step", &turns, &mut contenders, ids)?;
     let misses = server.borrow().misses_after(turns.warm_up);
-    let columns = "what is timed | layers | tables | us per request and layer | first to ninth decile | step, ms";
-    let mut table = Table::new(columns.split(" | "));
     let mut rows = Vec::new();
     for ((Contender { name, parts, .. }, (layers, buffers)), times) in
         contenders.iter().zip(about).zip(times)
@@ -135,14 +133,6 @@ pub fn run(options: &Options) -> Result<()> {
         for (part, us) in parts.iter().zip(times) {
             let what = if part.is_empty() { name.clone() } else { format!("{name}: {part}") };
             let [low, median, high] = [us.p10, us.p50, us.p90].map(|us| us * each);
-            table.add_row([
-                (&what).into(),
-                layers.into(),
-                buffers.into(),
-                number(median),
-                range(low, high),
-                number(us.p50 / 1e3),
-            ]);
             rows.push(json!({
                 "what": what,
                 "layers": layers,
@@ -160,7 +150,9 @@ pub fn run(options: &Options) -> Result<()> {
     let (k, slots, lifetime) = (params.k, params.slots, params.lifetime.to_string());
     let mut page = Page::default();
     page.text(verdict(&rows));
-    page.table(&table);
+    let columns = "what is timed | layers | tables | us per request and layer | first decile | ninth decile | step, us";
+    let keys = "what layers buffers us_per_request us_first_decile us_ninth_decile step_us";
+    page.table(&table(columns, keys, &rows));
     let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
     page.text(format!("measured  {}, {workload}", machine.describe()));
     page.text(format!(

@@ -1,5 +1,7 @@
 //! `avsg bench transfer` measures the throughput of Stage Two beside plain copy loops.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
@@ -11,11 +13,12 @@ use avsg_measure::splitmix::SplitMix64;
 use clap::Args;
 use serde_json::json;
 
-use super::{Host, number, short};
+use super::{Host, short, table};
 use crate::checks::{in_range, require};
 use crate::command::busy::Watch;
-use crate::command::output::{self, Cell, OutputOptions, Page, Table};
-use crate::throughput;
+use crate::command::output::{self, OutputOptions, Page};
+use crate::stats::Summary;
+use crate::throughput::{self, Copied};
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
@@ -90,48 +93,58 @@ pub fn run(options: &Options) -> Result<()> {
     SplitMix64::new(3).shuffle(&mut order);
     let bar = output::progress(options.row_bytes.len(), "transfer");
     let watch = Watch::start();
-    let measure = |&row_bytes: &usize| {
-        let all = throughput::measure(&mut options.engine(row_bytes)?, &order, options.repeats);
+    let (mut rows, mut spreads) = (Vec::new(), Vec::new());
+    for &row_bytes in &options.row_bytes {
+        let mut engine = options.engine(row_bytes)?;
+        let Copied { rows: copied, engine: own, loops } =
+            throughput::measure(&mut engine, &order, options.repeats)?;
         bar.inc(1);
-        all
-    };
-    let throughput = options.row_bytes.iter().map(measure).collect::<Result<Vec<_>>>()?;
-    let spreads = throughput.iter().map(|row| row.time_spread);
-    let disturbance = watch.stop(options.repeats * throughput.len(), spreads);
+        let rate = |(_, us): &(String, Summary)| (copied * row_bytes) as f64 / us.p10 / 1e3;
+        let best = loops.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(&own);
+        spreads.push(own.1.spread());
+        rows.push(json!({
+            "row_bytes": row_bytes,
+            // Rows that a run copies.
+            "rows": copied,
+            "cores": engine.config().cores,
+            "copier": own.0,
+            // Throughputs in 10^9 bytes per second, at the first decile of the times.
+            "engine_gbs": rate(&own),
+            "time_spread": own.1.spread(),
+            "memcpy_gbs": rate(&loops[0]),
+            "best_loop_gbs": rate(best),
+            "best_loop": best.0,
+            "percent_of_best": 100.0 * rate(&own) / rate(best),
+            "loops": loops.iter().map(|all| (all.0.clone(), rate(all))).collect::<BTreeMap<_, _>>(),
+        }));
+    }
+    let disturbance = watch.stop(options.repeats * rows.len(), spreads);
     drop(bar);
     let machine = Host::detect();
     let mut page = Page::default();
-    let first = &throughput[0];
+    let first = &rows[0];
+    let [own, memcpy, percent] = ["engine_gbs", "memcpy_gbs", "percent_of_best"]
+        .map(|key| first[key].as_f64().unwrap_or(f64::NAN));
     page.text(format!(
-        "Rows of {} bytes are copied at {} GB/s: {:.0} % of the best plain loop, {} times a loop of memcpy.",
-        first.row_bytes,
-        short(first.engine_gbs),
-        first.percent_of_best,
-        short(first.engine_gbs / first.memcpy_gbs)
+        "Rows of {} bytes are copied at {} GB/s: {percent:.0} % of the best plain loop, {} times a loop of memcpy.",
+        first["row_bytes"],
+        short(own),
+        short(own / memcpy)
     ));
     let columns = "row bytes | Stage Two, GB/s | its copier | memcpy loop, GB/s | best loop, GB/s | its copier | \
                    Stage Two, % of best";
-    let mut table = Table::new(columns.split(" | "));
-    for row in &throughput {
-        table.add_row([
-            row.row_bytes.into(),
-            number(row.engine_gbs),
-            (&row.copier).into(),
-            number(row.memcpy_gbs),
-            number(row.best_loop_gbs),
-            (&row.best_loop).into(),
-            Cell::number(row.percent_of_best, 1),
-        ]);
-    }
+    let keys = "row_bytes engine_gbs copier memcpy_gbs best_loop_gbs best_loop percent_of_best";
+    let table = table(columns, keys, &rows);
     page.table(&table);
-    let (rows, cores) = (first.rows, output::count(first.cores, "copying core"));
-    page.text(format!("measured  {}, {cores}, {rows} rows at once", machine.describe()));
+    let cores = output::count(first["cores"].as_u64().unwrap_or(1) as usize, "copying core");
+    let (machine_name, at_once) = (machine.describe(), &first["rows"]);
+    page.text(format!("measured  {machine_name}, {cores}, {at_once} rows at once"));
     page.text(format!("times     {}", disturbance.line()));
     let report = json!({
         "machine": machine,
         "k": options.k,
         "disturbance": disturbance,
-        "throughput": throughput,
+        "throughput": rows,
     });
     options.output.write(&report, || page)
 }

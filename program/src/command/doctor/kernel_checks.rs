@@ -31,18 +31,15 @@ struct Differs(String);
 /// Returns how kernels behaved: `good`; `wrong` if the results of one are not the CPU's; `faulted` if one raised an
 /// exception; `hung` if one did not end; `not_run` if something else failed before it. The reason names the kernel.
 pub fn run(harness: &Harness, kernels: &[KernelName]) -> Line {
-    let mut each = kernels.iter().map(|&kernel| {
-        let done = check(harness, kernel, None).and_then(|()| match kernel {
-            KernelName::Transfer | KernelName::Step => {
-                let placed = Placed::new(harness, STATES, ROW)?;
-                let done = check(harness, kernel, Some(placed));
-                done.context("with slots by a table of blocks and a slot_base")
-            }
-            _ => Ok(()),
-        });
+    let each = |&kernel: &KernelName| {
+        let mut done = check(harness, kernel, false);
+        if [KernelName::Transfer, KernelName::Step].contains(&kernel) {
+            let place = "with slots by a table of blocks and a slot_base";
+            done = done.and_then(|()| check(harness, kernel, true).context(place));
+        }
         done.with_context(|| kernel.entry().to_string_lossy().into_owned())
-    });
-    match each.try_for_each(|done| done) {
+    };
+    match kernels.iter().try_for_each(each) {
         Ok(()) => Line::new(Ok("good".into())),
         Err(error) => Line::bad(status(&error), format!("{error:#}")),
     }
@@ -83,102 +80,62 @@ fn configured(harness: &Harness, config: Config) -> Result<Engine> {
     Ok(Engine::on_ascend(config, pool, &harness.engine_options())?)
 }
 
-/// An engine on the device and one on the CPU, with a plan each.
-struct Pair {
-    engines: [Engine; 2],
-    plans: [Plan; 2],
-    /// The slots of both engines, if they are not theirs.
-    placed: Option<Placed>,
+/// Runs an engine to the end of a kernel.
+fn run_one(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    kernel: KernelName,
+    batch: &OwnedBatch,
+) -> Result<()> {
+    progress(&kernel.entry().to_string_lossy());
+    match kernel {
+        KernelName::Reset => {}
+        KernelName::Plan => engine.plan(&batch.batch(), plan)?,
+        KernelName::Transfer => engine.transfer(plan, 0, None)?,
+        KernelName::Step => engine.step(&batch.batch(), plan, 0, None)?,
+        KernelName::Append => {
+            let mut fresh = FreshRows::new(engine.pool().format(), batch.rows());
+            let ids = batch.stable.iter().zip(&batch.seq);
+            let ids = ids.flat_map(|(&stable, &seq)| stable..seq).enumerate();
+            ids.for_each(|(row, id)| fresh.put(row, id, 9));
+            engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
+        }
+    }
+    Ok(())
 }
 
-impl Pair {
-    fn new(harness: &Harness, mut placed: Option<Placed>) -> Result<Self> {
-        let machine = MachineChoice::Emu;
-        let config = |cores| Config { cores, machine, ..Config::new(harness.params, STATES) };
-        let mut place = |config: Config, on_device| match &mut placed {
-            Some(placed) => placed.configure(config, on_device),
-            None => Ok(config),
-        };
-        let device = configured(harness, place(config(harness.cores), true)?)?;
-        let pool = HostPool::new(&config_of_pool(harness)?)?;
-        write_rows(&pool)?;
-        let engines = [device, Engine::new(place(config(1), false)?, pool)?];
-        let new_plan = |e: &Engine| e.new_plan(STATES * harness.params.tokens as usize, STATES);
-        let plans = [new_plan(&engines[0])?, new_plan(&engines[1])?];
-        Ok(Self { engines, plans, placed })
+/// Returns what a kernel wrote with an engine, by the names of its parts.
+fn written(
+    engine: &mut Engine,
+    plan: &Plan,
+    kernel: KernelName,
+    batch: &OwnedBatch,
+) -> Result<Vec<(String, Vec<i32>)>> {
+    let (mut all, mut bytes) = (Vec::new(), [0; ROW]);
+    let copies = [KernelName::Transfer, KernelName::Step].contains(&kernel);
+    if copies || kernel == KernelName::Plan {
+        let slots = (0..batch.rows()).flat_map(|row| plan.slots(row));
+        let lists = (0..STATES).flat_map(|request| {
+            let Misses { position, id, slot, row } = plan.misses(request);
+            [position, id, slot, row, &[plan.status(request)]].concat()
+        });
+        all.push(("slot".to_owned(), slots.copied().collect()));
+        all.push(("number of valid ids".to_owned(), plan.valid().to_vec()));
+        all.push(("number of misses".to_owned(), plan.row_misses().to_vec()));
+        all.push(("word of the miss lists".to_owned(), lists.collect()));
     }
-
-    /// Runs both engines to the end of a kernel.
-    fn run(&mut self, kernel: KernelName, batch: &OwnedBatch) -> Result<()> {
-        for (engine, plan) in self.engines.iter_mut().zip(&mut self.plans) {
-            let needed = (kernel == KernelName::Transfer).then_some(KernelName::Plan);
-            for kernel in needed.into_iter().chain([kernel]) {
-                progress(&kernel.entry().to_string_lossy());
-                match kernel {
-                    KernelName::Reset => {}
-                    KernelName::Plan => engine.plan(&batch.batch(), plan)?,
-                    KernelName::Transfer => engine.transfer(plan, 0, None)?,
-                    KernelName::Step => engine.step(&batch.batch(), plan, 0, None)?,
-                    KernelName::Append => {
-                        let mut fresh = FreshRows::new(engine.pool().format(), batch.rows());
-                        let ids = batch.stable.iter().zip(&batch.seq);
-                        let ids = ids.flat_map(|(&stable, &seq)| stable..seq).enumerate();
-                        ids.for_each(|(row, id)| fresh.put(row, id, 9));
-                        engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
-                    }
-                }
-            }
+    for state in 0..STATES {
+        all.push(("word of a table".to_owned(), engine.read_table(0, state)?.to_vec()));
+        for slot in (0..engine.config().params.slots as usize).filter(|_| copies) {
+            engine.buffer().slot_bytes(state, 0, slot, &mut bytes)?;
+            all.push((format!("slot {slot} of state {state}: word"), words(&bytes)));
         }
-        Ok(())
     }
-
-    /// Returns what a kernel wrote with one of the engines, by the names of its parts.
-    fn written(
-        &mut self,
-        engine: usize,
-        kernel: KernelName,
-        batch: &OwnedBatch,
-    ) -> Result<Vec<(String, Vec<i32>)>> {
-        let (on_device, plan) = (engine == 0, &self.plans[engine]);
-        let (engine, mut all, mut bytes) = (&mut self.engines[engine], Vec::new(), [0; ROW]);
-        let copies = [KernelName::Transfer, KernelName::Step].contains(&kernel);
-        if copies || kernel == KernelName::Plan {
-            let slots = (0..batch.rows()).flat_map(|row| plan.slots(row));
-            let lists = (0..STATES).flat_map(|request| {
-                let Misses { position, id, slot, row } = plan.misses(request);
-                [position, id, slot, row, &[plan.status(request)]].concat()
-            });
-            all.push(("slot".to_owned(), slots.copied().collect()));
-            all.push(("number of valid ids".to_owned(), plan.valid().to_vec()));
-            all.push(("number of misses".to_owned(), plan.row_misses().to_vec()));
-            all.push(("word of the miss lists".to_owned(), lists.collect()));
-        }
-        for state in 0..STATES {
-            all.push(("word of a table".to_owned(), engine.read_table(0, state)?.to_vec()));
-        }
-        for row in (0..engine.pool().rows()).filter(|_| kernel == KernelName::Append) {
-            engine.pool().read_row(0, row, &mut bytes)?;
-            all.push((format!("row {row} of the pool: word"), words(&bytes)));
-        }
-        match &self.placed {
-            Some(placed) => {
-                all.push(("word of the slots".to_owned(), words(&placed.bytes(on_device)?)));
-            }
-            None if copies => {
-                let tokens = batch.rows() / STATES;
-                for row in 0..batch.rows() {
-                    for (id, &slot) in batch.row(row).iter().zip(plan.slots(row)) {
-                        let at = usize::try_from(slot).unwrap_or(usize::MAX);
-                        let read = engine.buffer().slot_bytes(row / tokens, 0, at, &mut bytes);
-                        let found = read.map_or(Vec::new(), |()| words(&bytes));
-                        all.push((format!("slot {slot} with the row of id {id}: word"), found));
-                    }
-                }
-            }
-            None => {}
-        }
-        Ok(all)
+    for row in (0..engine.pool().rows()).filter(|_| kernel == KernelName::Append) {
+        engine.pool().read_row(0, row, &mut bytes)?;
+        all.push((format!("row {row} of the pool: word"), words(&bytes)));
     }
+    Ok(all)
 }
 
 /// Returns the batch of a step, whose host blocks are in reverse order. A third of the ids is new for each token. An
@@ -209,19 +166,39 @@ fn batch(harness: &Harness, kernel: KernelName, step: usize) -> OwnedBatch {
 /// Compares what a kernel writes in each of several steps up to its end: the tables of new engines, the plan, the
 /// transfer in a launch of its own, both stages in one launch, or the rows of an append. Learned lifetimes are used
 /// from step `START` on.
-fn check(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Result<()> {
+fn check(harness: &Harness, kernel: KernelName, is_placed: bool) -> Result<()> {
     let learns = harness.params.lifetime == Lifetime::Learned && kernel != KernelName::Transfer;
     let steps = match kernel {
         KernelName::Reset | KernelName::Append => 1,
-        _ if learns && placed.is_none() => START as usize + 3,
+        _ if learns && !is_placed => START as usize + 3,
         _ => 3,
     };
-    let mut pair = Pair::new(harness, placed)?;
+    // The slots of both engines outlive them.
+    let mut placed = is_placed.then(|| Placed::new(harness, STATES, ROW)).transpose()?;
+    let mut config = |cores, on_device| {
+        let machine = MachineChoice::Emu;
+        let config = Config { cores, machine, ..Config::new(harness.params, STATES) };
+        match &mut placed {
+            Some(placed) => placed.configure(config, on_device),
+            None => Ok(config),
+        }
+    };
+    let device = configured(harness, config(harness.cores, true)?)?;
+    let pool = HostPool::new(&config_of_pool(harness)?)?;
+    write_rows(&pool)?;
+    let mut engines = [device, Engine::new(config(1, false)?, pool)?];
+    let new_plan = |e: &Engine| e.new_plan(STATES * harness.params.tokens as usize, STATES);
+    let mut plans = [new_plan(&engines[0])?, new_plan(&engines[1])?];
     for step in 0..steps {
-        let batch = batch(harness, kernel, step);
-        pair.run(kernel, &batch)?;
-        let (device, cpu) = (pair.written(0, kernel, &batch)?, pair.written(1, kernel, &batch)?);
-        for ((what, device), (_, cpu)) in device.iter().zip(&cpu) {
+        let (batch, mut found) = (batch(harness, kernel, step), Vec::new());
+        for (engine, plan) in engines.iter_mut().zip(&mut plans) {
+            if kernel == KernelName::Transfer {
+                run_one(engine, plan, KernelName::Plan, &batch)?;
+            }
+            run_one(engine, plan, kernel, &batch)?;
+            found.push(written(engine, plan, kernel, &batch)?);
+        }
+        for ((what, device), (_, cpu)) in found[0].iter().zip(&found[1]) {
             let ends = 0..device.len().max(cpu.len());
             if let Some(at) = ends.into_iter().find(|&at| device.get(at) != cpu.get(at)) {
                 let word = |all: &[i32]| all.get(at).map_or("missing".to_owned(), i32::to_string);
@@ -231,6 +208,6 @@ fn check(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Resul
             }
         }
     }
-    let [device, _] = pair.engines;
+    let [device, _] = engines;
     Ok(device.close()?)
 }

@@ -47,14 +47,4 @@ impl Placed {
         };
         Ok(Config { buffer: Some(buffer), slot_base: Some(BASE), ..config })
     }
-
-    /// Returns the bytes of an engine's slots. No call is in progress.
-    pub fn bytes(&self, on_device: bool) -> Result<Vec<u8>> {
-        let mut found = self.cpu.0.clone();
-        if on_device {
-            // SAFETY: no call is in progress, and each has waited for its work.
-            unsafe { self.device[0].read(0, &mut found)? };
-        }
-        Ok(found)
-    }
 }

@@ -40,92 +40,83 @@ pub struct Sizes {
     pub row_bytes: Option<usize>,
 }
 
-/// A contender, whose steps have the ids `[B, N_q, K]`. Every layer selects the same ids from rows and buffers of
-/// its own.
-pub struct Entry {
-    /// The number of its layers.
-    pub layers: usize,
-    /// The number of its buffers, one for each table.
-    pub buffers: usize,
-    /// Does the steps.
-    pub contender: Contender<'static>,
+/// The number of layers of a contender, that of its buffers, one for each table, and the contender, whose steps have the ids
+/// `[B, N_q, K]`. Every layer selects the same ids from rows and buffers of its own.
+pub type Entry = (usize, usize, Contender<'static>);
+
+/// Returns the contender whose steps are those of a server.
+pub fn server(name: &str, server: &Shared) -> Entry {
+    let of = server.borrow();
+    let (layers, parts, buffers) = (of.layers.concat().len(), of.parts(), of.tables());
+    let server = Rc::clone(server);
+    let step = move |ids: &[i32], us: &mut [f64]| server.borrow_mut().step(ids, us);
+    let contender = Contender { parts, ..Contender::new(name, step) };
+    (layers, buffers, contender)
 }
 
-impl Entry {
-    /// Returns the contender whose steps are those of a server.
-    pub fn server(name: &str, server: &Shared) -> Self {
-        let of = server.borrow();
-        let (layers, parts, buffers) = (of.layers.concat().len(), of.parts(), of.tables());
-        let server = Rc::clone(server);
-        let step = move |ids: &[i32], us: &mut [f64]| server.borrow_mut().step(ids, us);
-        let contender = Contender { parts, ..Contender::new(name, step) };
-        Self { layers, buffers, contender }
-    }
+/// Returns a loop that reads one word of each line of a server's tables, in order.
+pub fn read_tables(sizes: &Sizes, server: &Shared) -> Entry {
+    let (buffers, server) = (server.borrow().tables(), Rc::clone(server));
+    let work = move |_: &[i32]| {
+        let Server { engine, .. } = &mut *server.borrow_mut();
+        let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
+        for indexer in 0..indexers {
+            for state in 0..states {
+                let table = engine.read_table(indexer, state)?;
+                black_box(table.iter().step_by(16).fold(0, |all, word| all | word));
+            }
+        }
+        Ok(())
+    };
+    let contender = Contender::timed("a loop that reads the tables in order", work);
+    (sizes.layers, buffers, contender)
+}
 
-    /// Returns a loop that reads one word of each line of a server's tables, in order.
-    pub fn read_tables(sizes: &Sizes, server: &Shared) -> Self {
-        let (buffers, server) = (server.borrow().tables(), Rc::clone(server));
-        let work = move |_: &[i32]| {
-            let Server { engine, .. } = &mut *server.borrow_mut();
-            let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
-            for indexer in 0..indexers {
-                for state in 0..states {
-                    let table = engine.read_table(indexer, state)?;
-                    black_box(table.iter().step_by(16).fold(0, |all, word| all | word));
+/// Returns a loop on as many threads as a server has that copies every selected row of `bytes` bytes of
+/// every layer to the same place, as without a buffer.
+pub fn copy_rows(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Result<Entry> {
+    let rows = sizes.requests * sizes.tokens * k;
+    let workers = WorkerPool::new(&WorkerConfig::new(sizes.threads))?;
+    let (server, mut to) = (Rc::clone(server), vec![1u8; rows * bytes]);
+    let work = move |ids: &[i32]| {
+        let server = server.borrow();
+        let pool = server.engine.pool();
+        let (to, threads) = (to.as_mut_ptr().addr(), workers.threads());
+        for layer in 0..pool.layers() {
+            let rows = pool.view(layer, 0)?;
+            let copy = |thread: usize, _: usize| {
+                let from = share_start(ids.len(), thread, threads);
+                let end = share_start(ids.len(), thread + 1, threads);
+                for (at, &id) in (from..end).zip(&ids[from..end]).filter(|(_, id)| **id >= 0) {
+                    let to = std::ptr::with_exposed_provenance_mut::<u8>(to + at * bytes);
+                    // SAFETY: ids are below the number of the pool's rows, which have `bytes`
+                    // bytes each; `to` has room for as many rows as `ids` has ids, and no other
+                    // thread writes the rows of this share.
+                    unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
                 }
-            }
-            Ok(())
-        };
-        let contender = Contender::timed("a loop that reads the tables in order", work);
-        Self { layers: sizes.layers, buffers, contender }
-    }
+            };
+            workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
+        }
+        Ok(())
+    };
+    let contender = Contender::timed("a loop that copies every selected row", work);
+    Ok((sizes.layers, 0, contender))
+}
 
-    /// Returns a loop on as many threads as a server has that copies every selected row of `bytes` bytes of
-    /// every layer to the same place, as without a buffer.
-    pub fn copy_rows(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Result<Self> {
-        let rows = sizes.requests * sizes.tokens * k;
-        let workers = WorkerPool::new(&WorkerConfig::new(sizes.threads))?;
-        let (server, mut to) = (Rc::clone(server), vec![1u8; rows * bytes]);
-        let work = move |ids: &[i32]| {
-            let server = server.borrow();
-            let pool = server.engine.pool();
-            let (to, threads) = (to.as_mut_ptr().addr(), workers.threads());
-            for layer in 0..pool.layers() {
-                let rows = pool.view(layer, 0)?;
-                let copy = |thread: usize, _: usize| {
-                    let from = share_start(ids.len(), thread, threads);
-                    let end = share_start(ids.len(), thread + 1, threads);
-                    for (at, &id) in (from..end).zip(&ids[from..end]).filter(|(_, id)| **id >= 0) {
-                        let to = std::ptr::with_exposed_provenance_mut::<u8>(to + at * bytes);
-                        // SAFETY: ids are below the number of the pool's rows, which have `bytes`
-                        // bytes each; `to` has room for as many rows as `ids` has ids, and no other
-                        // thread writes the rows of this share.
-                        unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
-                    }
-                };
-                workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
-            }
-            Ok(())
-        };
-        let contender = Contender::timed("a loop that copies every selected row", work);
-        Ok(Self { layers: sizes.layers, buffers: 0, contender })
-    }
-
-    /// Returns vLLM-Ascend's planner: every token has a buffer of `slots` slots of its own for each indexer.
-    pub fn per_token_lru(sizes: &Sizes, k: usize, slots: usize) -> Result<Self> {
-        let (rows, indexers) = (sizes.requests * sizes.tokens, sizes.indexers);
-        let mut lru = ResidentLru::new(rows * indexers, k, slots, sizes.ids, sizes.threads)?;
-        let requests: Vec<i64> = (0..rows).map(|row| (row / sizes.tokens) as i64).collect();
-        let stable = vec![i32::MAX; rows];
-        let work = move |ids: &[i32]| {
-            for indexer in 0..indexers {
-                lru.step(indexer * rows, &requests, &stable, ids)?;
-            }
-            Ok(())
-        };
-        let contender = Contender::timed("lru_resident_compact", work);
-        Ok(Self { layers: sizes.layers, buffers: rows * indexers, contender })
-    }
+/// Returns vLLM-Ascend's planner: every token has a buffer of `slots` slots of its own for each indexer.
+pub fn per_token_lru(sizes: &Sizes, k: usize, slots: usize) -> Result<Entry> {
+    let (rows, indexers) = (sizes.requests * sizes.tokens, sizes.indexers);
+    let mut lru = ResidentLru::new(rows * indexers, k, slots, sizes.ids, sizes.threads)?;
+    let requests: Vec<i64> = (0..rows).map(|row| (row / sizes.tokens) as i64).collect();
+    let stable = vec![i32::MAX; rows];
+    let work = move |ids: &[i32]| {
+        for indexer in 0..indexers {
+            lru.step(indexer * rows, &requests, &stable, ids)?;
+        }
+        Ok(())
+    };
+    let contender = Contender::timed("lru_resident_compact", work);
+    Ok((sizes.layers, rows * indexers, contender))
 }
 
 /// This operator's engine, called as a server calls it: a plan for each indexer, and a transfer for each
@@ -153,9 +144,6 @@ impl Server {
         let (layers, pool) = (layers.collect(), sizes.pool()?);
         let config = Config { indexers: pool.indexers.clone(), ..config };
         let (pool, copies) = (HostPool::new(&pool)?, sizes.row_bytes.is_some());
-        if copies {
-            touch(&pool)?;
-        }
         let batch = OwnedBatch::uniform(p.k as usize, states, p.tokens as usize, sizes.ids);
         let engine = Engine::new(config, pool)?;
         let plan = engine.new_plan(batch.rows(), states)?;
@@ -230,16 +218,4 @@ impl Sizes {
     pub fn pool(&self) -> Result<PoolConfig> {
         Ok(PoolConfig { pages: Pages::Plain, ..self.shape().pool(None)? })
     }
-}
-
-/// Reads every row of a pool, so that no timed transfer meets a page that the system has yet to make.
-fn touch(pool: &HostPool) -> Result<()> {
-    for layer in 0..pool.layers() {
-        let rows = pool.view(layer, 0)?;
-        for row in 0..pool.rows() {
-            // SAFETY: the pool has the row, which begins at this address.
-            black_box(unsafe { rows.ptr(row).read_volatile() });
-        }
-    }
-    Ok(())
 }

@@ -70,19 +70,17 @@ type Header<'a> = (&'a str, bool, Vec<usize>, usize);
 /// Parses the header of an `.npy` file, which is untrusted, or says what is wrong with it. It is the text of a Python
 /// dictionary: `{'descr': '<i4', 'fortran_order': False, 'shape': (64, 4, 256), }`.
 fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
-    let field = |at: usize, n: usize| {
-        let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
-        Ok::<_, String>(raw.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b)))
-    };
-    let (first, len) = match field(6, 1)? {
-        1 => (10, field(8, 2)?),
-        2 | 3 => (12, field(8, 4)?),
+    const CUT: &str = "it is cut short";
+    let (first, length) = match bytes.get(6).ok_or(CUT)? {
+        1 => (10, bytes.get(8..10)),
+        2 | 3 => (12, bytes.get(8..12)),
         v => return Err(format!("version {v} is unknown")),
     };
+    let len = length.ok_or(CUT)?.iter().rev().fold(0, |v, &b| v << 8 | usize::from(b));
     if len > MAX_HEADER {
         return Err(format!("{len} bytes, at most {MAX_HEADER} are expected"));
     }
-    let text = bytes.get(first..first + len).ok_or("it is cut short")?;
+    let text = bytes.get(first..first + len).ok_or(CUT)?;
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     let value = |key: &str| {
         let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
@@ -95,17 +93,16 @@ fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
     let kind = kind.map(|(kind, _)| kind).filter(is_plain).ok_or("its type is no number")?;
     let list = shape.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (list, _) = list.ok_or("its shape is no list")?;
-    let (mut all, mut product) = (Vec::new(), 1u64);
-    for number in list.split(',').map(str::trim).filter(|number| !number.is_empty()) {
-        let dim =
-            number.parse::<u64>().map_err(|_| format!("dimension {number:?} is no number"))?;
-        product = product
-            .checked_mul(dim.max(1))
-            .filter(|&p| p <= MAX_BYTES)
-            .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
-        all.push(dim as usize);
+    let numbers = list.split(',').map(str::trim).filter(|number| !number.is_empty());
+    let dim = |number: &str| {
+        number.parse::<usize>().map_err(|_| format!("dimension {number:?} is no number"))
+    };
+    let shape = numbers.map(dim).collect::<std::result::Result<Vec<_>, _>>()?;
+    let values = shape.iter().try_fold(1usize, |all, &dim| all.checked_mul(dim.max(1)));
+    if values.is_none_or(|values| values as u64 > MAX_BYTES) {
+        return Err(format!("its shape {shape:?} makes it over {MAX_BYTES} values"));
     }
-    Ok((kind, order.starts_with("True"), all, first + len))
+    Ok((kind, order.starts_with("True"), shape, first + len))
 }
 
 /// Returns the bytes of an `.npy` file.

@@ -83,23 +83,18 @@ impl Cold<'_> {
     }
 }
 
-/// Plans one request on the last state, which no cold batch uses. The transfer of this plan wakes the
-/// workers before a timed transfer.
-fn plan_wake_up(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
-    let mut plan = engine.new_plan(1, 1)?;
-    let mut batch = OwnedBatch::uniform(ids.len(), 1, 1, engine.pool().rows());
-    (batch.state[0], batch.generation[0]) = (engine.config().states as i32 - 1, -1);
-    engine.plan(&Batch { ids, ..batch.batch() }, &mut plan)?;
-    Ok(plan)
-}
-
 /// Measures the transfers of `engine`, which needs at least two states. `order` contains the pool's
 /// rows in random order, at least K of them.
 pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Copied> {
     let (config, bytes) = (engine.config().clone(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
-    let mut wake_up = plan_wake_up(engine, &order[..k])?;
+    // A plan of one request on the last state, which no cold batch uses. Its transfer wakes the workers before a timed
+    // transfer.
+    let mut wake_up = engine.new_plan(1, 1)?;
+    let mut one = OwnedBatch::uniform(k, 1, 1, order.len());
+    (one.state[0], one.generation[0]) = (config.states as i32 - 1, -1);
+    engine.plan(&Batch { ids: &order[..k], ..one.batch() }, &mut wake_up)?;
     let threads = engine.cpu().map_or(1, |cpu| cpu.threads);
     let workers = &WorkerPool::new(&WorkerConfig::new(threads))?;
     let cold = &RefCell::new(Cold {

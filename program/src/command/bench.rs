@@ -6,12 +6,11 @@ mod step;
 mod transfer;
 mod workload;
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::busy::{Disturbance, Watch};
 use super::output::{Cell, Table, count, progress, short};
@@ -42,24 +41,13 @@ pub fn run(bench: Bench) -> Result<()> {
     }
 }
 
-/// The machine that the figures were measured on.
-#[derive(Serialize)]
-struct Host {
-    cpu: String,
-    cores: usize,
-}
-
-impl Host {
-    pub fn detect() -> Self {
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = text.lines().find_map(|line| line.strip_prefix("model name"));
-        let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));
-        Self { cpu: cpu.to_owned(), cores: avsg::system::cpus::allowed_cpu_count() }
-    }
-
-    fn describe(&self) -> String {
-        format!("{} ({})", self.cpu, count(self.cores, "CPU"))
-    }
+/// Returns the machine that the figures are measured on, and its words.
+fn host() -> (Value, String) {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name"));
+    let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));
+    let cores = avsg::system::cpus::allowed_cpu_count();
+    (json!({"cpu": cpu, "cores": cores}), format!("{cpu} ({})", count(cores, "CPU")))
 }
 
 /// Returns a cell with a number as [`short`] formats it.
@@ -68,10 +56,10 @@ fn number(value: f64) -> Cell {
 }
 
 /// Returns a table of rows of JSON: its columns with ` | ` between them, and their keys.
-fn table(columns: &str, keys: &str, rows: &[Value]) -> Table {
+fn table(columns: &str, keys: &str, rows: impl IntoIterator<Item: Borrow<Value>>) -> Table {
     let mut table = Table::new(columns.split(" | "));
     for row in rows {
-        table.add_row(keys.split(' ').map(|key| match &row[key] {
+        table.add_row(keys.split(' ').map(|key| match &row.borrow()[key] {
             Value::String(text) => text.into(),
             Value::Number(whole) if !whole.is_f64() => whole.into(),
             value => number(value.as_f64().unwrap_or(f64::NAN)),

@@ -1,7 +1,7 @@
 //! Tests of the baselines against brute force on small traces, set operations and known values, and of
-//! the algorithm of vLLM-Ascend's `lru_resident_compact` against two lists.
+//! the algorithm of vLLM-Ascend's `lru_resident_compact` against a list.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use avsg_cli::baseline::{
     Belady, ExactLru, HitCount, Matched, Policy, PreviousStep, ResidentLru, count_hits,
@@ -33,35 +33,21 @@ fn selected(row: &[i32]) -> impl Iterator<Item = i32> + '_ {
     row.iter().copied().filter(|&id| id >= 0)
 }
 
-/// Returns the fewest misses from token number `at` on, by trying every set of victims. `resident` are
-/// the ids in the buffer, and `used` are those that the running step has selected.
-fn fewest_misses(
-    trace: &Trace,
-    at: usize,
-    slots: usize,
-    resident: &BTreeSet<i32>,
-    used: &BTreeSet<i32>,
-) -> usize {
+/// Returns the fewest misses from token number `at` on, by trying every set of victims. Bit n of `resident` says whether id
+/// n is in the buffer, and that of `used` whether the running step has selected it.
+fn fewest_misses(trace: &Trace, at: usize, slots: usize, resident: u32, used: u32) -> u32 {
     if at == trace.steps * trace.tokens {
         return 0;
     }
     let (step, token) = (at / trace.tokens, at % trace.tokens);
-    let row: BTreeSet<i32> = selected(trace.row(step, token)).collect();
-    let mut in_use = if token == 0 { BTreeSet::new() } else { used.clone() };
-    in_use.extend(&row);
-    let missed = row.difference(resident).count();
-    let all: BTreeSet<i32> = resident.union(&row).copied().collect();
-    let candidates: Vec<i32> = all.difference(&in_use).copied().collect();
-    let evictions = all.len().saturating_sub(slots);
-    let choices =
-        (0u32..1 << candidates.len()).filter(|set| set.count_ones() as usize == evictions);
-    let later_misses = choices.map(|set| {
-        let is_evicted = |&i: &usize| set >> i & 1 == 1;
-        let evicted = (0..candidates.len()).filter(is_evicted).map(|i| candidates[i]).collect();
-        let kept = all.difference(&evicted).copied().collect();
-        fewest_misses(trace, at + 1, slots, &kept, &in_use)
-    });
-    missed + later_misses.min().unwrap()
+    let row = selected(trace.row(step, token)).fold(0, |row, id| row | 1 << id);
+    let in_use = if token == 0 { row } else { row | used };
+    let all: u32 = resident | row;
+    let (evictions, candidates) = (all.count_ones().saturating_sub(slots as u32), all & !in_use);
+    let is_choice = |set: &u32| set & !candidates == 0 && set.count_ones() == evictions;
+    let choices = (0..=candidates).filter(is_choice);
+    let later = choices.map(|set| fewest_misses(trace, at + 1, slots, all & !set, in_use));
+    (row & !resident).count_ones() + later.min().unwrap()
 }
 
 #[test]
@@ -73,9 +59,8 @@ fn belady_has_the_fewest_misses_of_all_choices() {
         let slots = tokens * k + random.below(3);
         let trace = random_trace(&mut random, [6, tokens, k], (k + 1, 5));
         let count = count_hits(&trace, &mut Belady::new(&trace, slots).unwrap());
-        let none = BTreeSet::new();
-        let best = fewest_misses(&trace, 0, slots, &none, &none);
-        assert_eq!((count.selected - count.hits) as usize, best, "case {case}, {slots} slots");
+        let best = fewest_misses(&trace, 0, slots, 0, 0);
+        assert_eq!((count.selected - count.hits) as u32, best, "case {case}, {slots} slots");
     }
 }
 

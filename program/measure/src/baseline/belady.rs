@@ -27,10 +27,6 @@ pub struct Belady {
     step: u32,
     /// Position in the trace of the next token's first id.
     position: usize,
-    /// (id, next use) of each miss of the running token.
-    missing: Vec<(i32, u32)>,
-    /// (`NEVER` - next use, slot) of each slot that may be evicted.
-    candidates: Vec<(u32, u32)>,
 }
 
 impl Belady {
@@ -44,24 +40,20 @@ impl Belady {
             used_in: vec![0; slots],
             step: 0,
             position: 0,
-            missing: Vec::new(),
-            candidates: Vec::new(),
         })
     }
 
-    /// Puts the `need` slots whose next use is farthest into `candidates`, or all slots that may be
-    /// evicted if there are fewer.
-    fn choose_victims(&mut self, need: usize) {
-        let step = self.step;
-        let free = |&slot: &usize| self.used_in[slot] != step || self.residents.is_empty(slot);
+    /// Returns the `need` slots whose next use is farthest, or all slots that may be evicted if there are fewer.
+    fn victims(&self, need: usize) -> Vec<(u32, usize)> {
+        let free = |&slot: &usize| self.used_in[slot] != self.step || self.residents.is_empty(slot);
         let slots = (0..self.residents.slots()).filter(free);
-        self.candidates.clear();
-        let keyed = slots.map(|slot| (NEVER - self.next_use_of_slot[slot], slot as u32));
-        self.candidates.extend(keyed);
-        if need < self.candidates.len() {
-            self.candidates.select_nth_unstable(need);
-            self.candidates.truncate(need);
+        let keyed = slots.map(|slot| (NEVER - self.next_use_of_slot[slot], slot));
+        let mut victims: Vec<(u32, usize)> = keyed.collect();
+        if need < victims.len() {
+            victims.select_nth_unstable(need);
+            victims.truncate(need);
         }
+        victims
     }
 }
 
@@ -71,7 +63,8 @@ impl Policy for Belady {
     }
 
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
-        self.missing.clear();
+        // (id, next use) of each miss.
+        let mut missing: Vec<(i32, u32)> = Vec::new();
         for (i, &id) in ids.iter().enumerate().filter(|&(_, &id)| id >= 0) {
             let next = self.next_use.get(self.position + i).copied().unwrap_or(NEVER);
             match self.residents.find(id) {
@@ -79,19 +72,18 @@ impl Policy for Belady {
                     self.next_use_of_slot[slot] = next;
                     self.used_in[slot] = self.step;
                 }
-                None => self.missing.push((id, next)),
+                None => missing.push((id, next)),
             }
         }
         self.position += ids.len();
-        self.choose_victims(self.missing.len());
-        let mut victims = self.candidates.iter().map(|&(_, slot)| slot as usize);
-        for &(id, next) in &self.missing {
+        let mut victims = self.victims(missing.len()).into_iter();
+        for (id, next) in missing {
             if self.residents.find(id).is_some() {
                 continue;
             }
             misses.push(id);
             // If N_q * K > S, every slot may be in use. The row is then not kept.
-            let Some(slot) = victims.next() else { continue };
+            let Some((_, slot)) = victims.next() else { continue };
             self.residents.bind(id, slot);
             self.next_use_of_slot[slot] = next;
             self.used_in[slot] = self.step;

@@ -60,18 +60,6 @@ pub struct ResidentLru {
 }
 
 impl LruRow {
-    fn new(slots: usize, k: usize) -> Self {
-        Self {
-            request: -1,
-            id_at: vec![EMPTY; slots],
-            order: (0..slots as i32).collect(),
-            slots: vec![EMPTY; k],
-            miss_ids: vec![EMPTY; k],
-            miss_slots: vec![EMPTY; k],
-            misses: 0,
-        }
-    }
-
     /// Empties the outputs, and the buffer if the request is another one.
     fn begin(&mut self, request: i64) {
         self.slots.fill(EMPTY);
@@ -163,8 +151,17 @@ impl ResidentLru {
                 hits: vec![0; slots],
                 evictable: vec![0; slots],
             };
+            let row = LruRow {
+                request: -1,
+                id_at: vec![EMPTY; slots],
+                order: (0..slots as i32).collect(),
+                slots: vec![EMPTY; k],
+                miss_ids: vec![EMPTY; k],
+                miss_slots: vec![EMPTY; k],
+                misses: 0,
+            };
             let count = (rows + workers - 1 - worker) / workers;
-            Mutex::new((vec![LruRow::new(slots, k); count], work))
+            Mutex::new((vec![row; count], work))
         };
         Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
     }

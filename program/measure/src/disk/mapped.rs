@@ -29,7 +29,12 @@ pub fn mapped(
     k: usize,
     memory_bytes: usize,
 ) -> Result<Setting<'static>> {
-    let mut mapped = Mapped::new(folder, shape, memory_bytes)?;
+    let (file, page) = (write(folder, shape)?, page_size());
+    // SAFETY: this file was made here and has no name, so nobody else writes or truncates it.
+    let map = unsafe { Mmap::map(&file) }.context("mapping the file of rows")?;
+    map.advise(Advice::Random).context("advising that reads are random")?;
+    let cache = ExactLru::new((memory_bytes / page).max(1))?;
+    let mut mapped = Mapped { file, map, cache, shape, page };
     Ok(Setting::new("mapped", memory_bytes, move |ids| mapped.step(&sorted(&ids[..k]))))
 }
 
@@ -44,15 +49,6 @@ struct Mapped {
 }
 
 impl Mapped {
-    fn new(folder: &Path, shape: FileShape, memory_bytes: usize) -> Result<Self> {
-        let (file, page) = (write(folder, shape)?, page_size());
-        // SAFETY: this file was made here and has no name, so nobody else writes or truncates it.
-        let map = unsafe { Mmap::map(&file) }.context("mapping the file of rows")?;
-        map.advise(Advice::Random).context("advising that reads are random")?;
-        let cache = ExactLru::new((memory_bytes / page).max(1))?;
-        Ok(Self { file, map, cache, shape, page })
-    }
-
     /// Returns the pages of the records of `ids`, as runs in ascending order.
     fn pages(&self, ids: &[usize]) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::with_capacity(ids.len());

@@ -61,13 +61,9 @@ impl TracePart {
         match (array.shape.as_slice(), self.request) {
             (&[_], _) => Ok(array.values.clone()),
             (&[_, requests], Some(at)) if at < requests => Ok(cut(array, 1, requests, at)),
-            (shape, request) => {
+            (shape, _) => {
                 let value = format!("{shape:?} (array {})", array.name);
-                let limit = if request.is_some() {
-                    "it must be [steps] or [steps, requests]"
-                } else {
-                    "it must be [steps]"
-                };
+                let limit = "it must be [steps], or [steps, requests] if a request is taken";
                 Err(Error::invalid("shape", value, limit, "save it with these dimensions"))
             }
         }

@@ -14,10 +14,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::workload::{HISTORY, Selections, Workload};
-use super::{Host, number, short};
+use super::{host, short, table};
 use crate::checks::{at_least_1, check_tables, in_range};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::output::{self, Cell, OutputOptions, Page, Progress, Table, count};
+use crate::command::output::{self, OutputOptions, Page, Progress, count};
 use crate::disk::{
     CHUNK, FileShape, Kept, Race, Row, Server, Setting, StepWork, Way, every_row, folder_on_disk,
     mapped, write_rows,
@@ -99,7 +99,7 @@ impl Options {
 /// The report, and what all races share.
 #[derive(Serialize)]
 struct Bench<'a> {
-    machine: Host,
+    machine: Value,
     workload: String,
     steps: usize,
     /// The rows of a request: the prompt.
@@ -136,7 +136,7 @@ pub fn run(options: &Options) -> Result<()> {
     let (k, compute_us, way) = (traces[0].k, options.compute_us as f64, Way::Transfer);
     let warm_up = selections.fills + WARM_UP;
     let mut bench = Bench {
-        machine: Host::detect(),
+        machine: host().0,
         workload: options.workload.name(),
         steps,
         shape: FileShape { layers, indexers, rows: ids.next_multiple_of(CHUNK), row_bytes },
@@ -273,26 +273,10 @@ impl Bench<'_> {
         }
         for Race { what, rows } in races {
             let columns =
-                format!("{what} | operations | MB | ms (x) | p99, ms | MB/s | memory, MB");
-            let mut table = Table::new(columns.split(" | "));
-            for row in rows {
-                let ms = row.step_us / 1e3;
-                let ratio = row.time_ratio;
-                table.add_row([
-                    (&row.what).into(),
-                    number(row.operations_per_step),
-                    number(row.bytes_per_step / 1e6),
-                    Cell::from(if ratio.is_finite() {
-                        format!("{} ({}x)", short(ms), short(ratio))
-                    } else {
-                        short(ms)
-                    }),
-                    number(row.step_p99_us / 1e3),
-                    number(row.mb_per_second),
-                    number(row.memory_bytes as f64 / 1e6),
-                ]);
-            }
-            page.table(&table);
+                format!("{what} | operations | bytes | us | x | p99, us | MB/s | memory, bytes");
+            let keys = "what operations_per_step bytes_per_step step_us time_ratio step_p99_us \
+                        mb_per_second memory_bytes";
+            page.table(&table(&columns, keys, rows.iter().map(|row| json!(row))));
             let differs = |row: &&Row| {
                 (row.operations_per_step, row.bytes_per_step)
                     != (rows[0].operations_per_step, rows[0].bytes_per_step)
@@ -307,9 +291,9 @@ impl Bench<'_> {
             [(indexers, "indexer"), (requests, "request")].map(|(n, noun)| count(n, noun));
         page.text(format!(
             "measured  {}, {workload}: {steps} timed steps of one token, {layers} layers, {indexers}, {requests} with arithmetic, \
-             K = {k}, S = {slots}, rows of {row_bytes} bytes; counts are means, times medians, (x) times as long as \
+             K = {k}, S = {slots}, rows of {row_bytes} bytes; counts are means, times medians, x times as long as \
              fio, AVSG or transfer; every row was right",
-            self.machine.describe()
+            host().1
         ));
         if let Some(what) = file["what"].as_str() {
             let (rows, records) = (&file["payload_bytes"], &file["padded_bytes"]);

@@ -14,7 +14,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::workload::Workload;
-use super::{Host, race, short, table};
+use super::{host, race, short, table};
 use crate::checks::{in_range, require};
 use crate::command::engine_options::{TableOptions, machine};
 use crate::command::lifetimes::with_other_rule;
@@ -145,12 +145,9 @@ pub fn run(options: &Options) -> Result<()> {
         "what | median, us | first decile | ninth decile | x AVSG | hits, % | learning, us";
     let keys = "what median_us first_decile_us ninth_decile_us ratio hit_rate learn_us";
     page.table(&table(columns, keys, &rows));
-    let (machine, k) = (Host::detect(), trace.k);
+    let ((machine, words), k) = (host(), trace.k);
     let timed = count(steps, "step");
-    page.text(format!(
-        "measured  {}, {workload}: {timed}, K = {k}, S = {slots}",
-        machine.describe()
-    ));
+    page.text(format!("measured  {words}, {workload}: {timed}, K = {k}, S = {slots}"));
     page.text(format!("times     {}", disturbance.line()));
     let report = json!({
         "machine": machine,

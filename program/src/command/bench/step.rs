@@ -12,11 +12,11 @@ use avsg::system::cpus::allowed_cpu_count;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::contenders::{Entry, Server, Shared, Sizes};
+use crate::contenders::{self, Entry, Server, Shared, Sizes};
 use crate::turns::{Contender, Turns};
 
 use super::workload::{HISTORY, Selections, Workload};
-use super::{Host, race, short, table};
+use super::{host, race, short, table};
 use crate::checks::in_range;
 use crate::command::engine_options::{TableOptions, lifetime, machine};
 use crate::command::output::{OutputOptions, Page, count};
@@ -68,9 +68,6 @@ pub struct Options {
     output: OutputOptions,
 }
 
-/// The turns of the contenders. The tables are warm after eight steps.
-const TURNS: Turns = Turns { warm_up: 8, steps: 0, turn: 4, settle: 1 };
-
 impl Options {
     fn check(&self) -> Result<Sizes> {
         in_range("--layers", self.layers, 1..=256, "choose those of the model")?;
@@ -93,25 +90,22 @@ impl Options {
     }
 }
 
-/// Returns whether the machine has memory for the rows and the slots.
-fn fits(config: &Config, sizes: &Sizes) -> Result<bool> {
-    let pool = sizes.pool()?;
-    let (slots, tables) = Engine::bytes_needed(config, &pool)?;
-    let all = HostPool::plan_bytes(&pool)?.saturating_add(slots).saturating_add(2 * tables);
-    Ok(available_memory::bytes().is_none_or(|available| all <= available))
-}
-
 pub fn run(options: &Options) -> Result<()> {
     let mut sizes = options.check()?;
     options.output.check(options.workload.path(), [])?;
-    let mut turns = Turns { steps: options.steps, ..TURNS };
+    // The tables are warm after eight steps.
+    let mut turns = Turns { warm_up: 8, steps: options.steps, turn: 4, settle: 1 };
     let length = HISTORY + turns.total() * options.tokens;
     let traces = options.workload.streams(options.requests, length)?;
     sizes.ids = traces.iter().filter_map(Trace::largest_id).max().map_or(1, |id| id as usize + 1);
     let rule = TableOptions { lifetime: options.lifetime, ..TableOptions::default() };
     let params = rule.params(traces[0].k, options.tokens, options.workload.slots, 0)?;
     let config = options.config(params, options.requests, sizes.threads);
-    if sizes.row_bytes.is_some() && !fits(&config, &sizes)? {
+    let pool = sizes.pool()?;
+    let (slots, tables) = Engine::bytes_needed(&config, &pool)?;
+    let all = HostPool::plan_bytes(&pool)?.saturating_add(slots).saturating_add(2 * tables);
+    let lacks = available_memory::bytes().is_some_and(|available| all > available);
+    if sizes.row_bytes.is_some() && lacks {
         eprintln!("plans are timed alone, because the rows and the slots do not fit the memory");
         sizes.row_bytes = None;
     }
@@ -121,7 +115,7 @@ pub fn run(options: &Options) -> Result<()> {
     let selections = Selections::new(&traces, options.tokens, options.workload.slots as usize);
     turns.warm_up += selections.fills;
     let (about, mut contenders): (Vec<_>, Vec<_>) =
-        entries.into_iter().map(|e| ((e.layers, e.buffers), e.contender)).unzip();
+        entries.into_iter().map(|(layers, buffers, entry)| ((layers, buffers), entry)).unzip();
     let ids = |step| Cow::Owned(selections.step(step));
     let (times, disturbance) = race("step", &turns, &mut contenders, ids)?;
     let misses = server.borrow().misses_after(turns.warm_up);
@@ -146,7 +140,7 @@ pub fn run(options: &Options) -> Result<()> {
             }));
         }
     }
-    let (machine, workload) = (Host::detect(), options.workload.name());
+    let ((machine, words), workload) = (host(), options.workload.name());
     let (k, slots, lifetime) = (params.k, params.slots, params.lifetime.to_string());
     let mut page = Page::default();
     page.text(verdict(&rows));
@@ -154,7 +148,7 @@ pub fn run(options: &Options) -> Result<()> {
     let keys = "what layers buffers us_per_request us_first_decile us_ninth_decile step_us";
     page.table(&table(columns, keys, &rows));
     let Sizes { layers, indexers, requests, tokens, threads, .. } = sizes;
-    page.text(format!("measured  {}, {workload}", machine.describe()));
+    page.text(format!("measured  {words}, {workload}"));
     page.text(format!(
         "assumed   {layers} layers, {}, B = {requests}, N_q = {tokens}, K = {k}, S = {slots}, {lifetime}, {}, {kernels}; \
          {misses:.0} misses per layer and step",
@@ -194,19 +188,21 @@ fn line_up(
     let (k, slots) = (params.k as usize, options.workload.slots as usize);
     let one = Sizes { layers: 1, indexers: 1, ..*sizes };
     let alone = Server::shared(options.config(*params, sizes.requests, sizes.threads), &one)?;
-    let mut entries = vec![Entry::server("AVSG", server), Entry::server("AVSG", &alone)];
+    let mut entries = vec![contenders::server("AVSG", server), contenders::server("AVSG", &alone)];
     if sizes.tokens > 1 {
         let plans = Sizes { row_bytes: None, ..*sizes };
         let params = Params { tokens: 1, ..*params };
         let config = options.config(params, sizes.requests * sizes.tokens, sizes.threads);
-        entries
-            .push(Entry::server("AVSG, a table for each token", &Server::shared(config, &plans)?));
+        entries.push(contenders::server(
+            "AVSG, a table for each token",
+            &Server::shared(config, &plans)?,
+        ));
     }
-    entries.push(Entry::per_token_lru(sizes, k, slots)?);
+    entries.push(contenders::per_token_lru(sizes, k, slots)?);
     if let Some(bytes) = sizes.row_bytes {
-        entries.push(Entry::copy_rows(server, sizes, k, bytes)?);
+        entries.push(contenders::copy_rows(server, sizes, k, bytes)?);
     }
-    entries.push(Entry::read_tables(sizes, server));
+    entries.push(contenders::read_tables(sizes, server));
     Ok(entries)
 }
 

@@ -13,7 +13,7 @@ use avsg_measure::splitmix::SplitMix64;
 use clap::Args;
 use serde_json::json;
 
-use super::{Host, short, table};
+use super::{host, short, table};
 use crate::checks::{in_range, require};
 use crate::command::busy::Watch;
 use crate::command::output::{self, OutputOptions, Page};
@@ -120,7 +120,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let disturbance = watch.stop(options.repeats * rows.len(), spreads);
     drop(bar);
-    let machine = Host::detect();
+    let (machine, words) = host();
     let mut page = Page::default();
     let first = &rows[0];
     let [own, memcpy, percent] = ["engine_gbs", "memcpy_gbs", "percent_of_best"]
@@ -137,8 +137,7 @@ pub fn run(options: &Options) -> Result<()> {
     let table = table(columns, keys, &rows);
     page.table(&table);
     let cores = output::count(first["cores"].as_u64().unwrap_or(1) as usize, "copying core");
-    let (machine_name, at_once) = (machine.describe(), &first["rows"]);
-    page.text(format!("measured  {machine_name}, {cores}, {at_once} rows at once"));
+    page.text(format!("measured  {words}, {cores}, {} rows at once", first["rows"]));
     page.text(format!("times     {}", disturbance.line()));
     let report = json!({
         "machine": machine,

@@ -103,15 +103,12 @@ impl Report {
         });
         let mut table = Table::new(["line", "value", "expected", "reason"]);
         for (name, line) in &self.lines {
-            let text = |text: Option<&str>| text.map_or_else(Cell::none, Cell::from);
-            let expected = Some(line.expected.as_str()).filter(|text| !text.is_empty());
-            let value = shown(&line.value);
-            table.add_row([
-                name.into(),
-                text(value.as_deref()),
-                text(expected),
-                text(line.reason.as_deref()),
-            ]);
+            let [value, reason] =
+                [shown(&line.value), line.reason.clone()].map(Option::unwrap_or_default);
+            let cells = [name.clone(), value, line.expected.clone(), reason];
+            table.add_row(
+                cells.map(|text| if text.is_empty() { Cell::none() } else { text.into() }),
+            );
         }
         page.table(&table);
         if let Some(device) = &self.device {

@@ -150,16 +150,6 @@ fn rows_of_a_core(harness: &Harness) -> i32 {
     if harness.simulated { 32 } else { 4096 }
 }
 
-/// Returns the ids of a step: all new, all those of the step before, or a fifth new.
-fn ids(k: usize, step: usize, kind: &str) -> Vec<i32> {
-    let id = |i: usize| match kind {
-        "misses" => i * 8 + step % 8,
-        "mixed" => i * 8 + usize::from(i % 5 == step % 5) * (1 + step % 7),
-        _ => i * 8,
-    };
-    (0..k).map(|i| id(i) as i32).collect()
-}
-
 /// Times a kernel on the ids of a kind, or the append of a row.
 fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
     let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
@@ -177,7 +167,13 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
     let (mut samples, steps) = (Vec::new(), if harness.simulated { 3 } else { 40 });
     // The first step is not counted.
     for step in 0..=steps {
-        batch.ids = ids(k, step, kind);
+        // All are new, all are those of the step before, or a fifth is new.
+        let id = |i: usize| match kind {
+            "misses" => i * 8 + step % 8,
+            "mixed" => i * 8 + usize::from(i % 5 == step % 5) * (1 + step % 7),
+            _ => i * 8,
+        };
+        batch.ids = (0..k).map(|i| id(i) as i32).collect();
         // A new generation empties the table, so that every id misses.
         batch.generation[0] = if kind == "misses" { step as i32 } else { 1 };
         arrays.write(&batch, fresh)?;

@@ -14,17 +14,10 @@ pub const AS_EXPECTED: &str = "as expected";
 
 /// Compares the words that a probe wrote with the expected ones.
 fn compared(found: &[i32], expected: impl Fn(usize) -> i32) -> String {
-    let wrong = |&at: &usize| found[at] != expected(at);
-    match (0..found.len()).find(wrong) {
-        None => AS_EXPECTED.into(),
-        Some(at) => format!(
-            "{} of {} words differ: word {at} is {:#x}, expected {:#x}",
-            (0..found.len()).filter(wrong).count(),
-            found.len(),
-            found[at],
-            expected(at)
-        ),
-    }
+    let wrong = (0..found.len()).filter(|&at| found[at] != expected(at)).collect::<Vec<_>>();
+    let Some(&at) = wrong.first() else { return AS_EXPECTED.into() };
+    let (count, all, word, expected) = (wrong.len(), found.len(), found[at], expected(at));
+    format!("{count} of {all} words differ: word {at} is {word:#x}, expected {expected:#x}")
 }
 
 /// Returns the words that a probe on one core wrote.
@@ -72,17 +65,8 @@ pub fn neighbouring_stores(harness: &Harness) -> Result<Value> {
     Ok(compared(&words, |at| at as i32 + 1).into())
 }
 
-/// Returns whether words reach the next core by two SyncAlls in a launch.
-pub fn sync_all_launched(harness: &Harness) -> Result<Value> {
-    sync_all_twice(harness, false)
-}
-
-/// Returns whether they do so in each replay of a captured launch.
-pub fn sync_all_captured(harness: &Harness) -> Result<Value> {
-    sync_all_twice(harness, true)
-}
-
-fn sync_all_twice(harness: &Harness, captured: bool) -> Result<Value> {
+/// Returns whether words reach the next core by two SyncAlls, in a launch or in each replay of a captured one.
+pub fn sync_all_twice(harness: &Harness, captured: bool) -> Result<Value> {
     let (probe, source) = (harness.probe(BEHAVIOUR)?, DeviceMemory::zeroed(&harness.context, 64)?);
     let blocks = harness.cores;
     let name = c"avsg_probe_sync_twice";

@@ -87,6 +87,9 @@ fn previous_step_hits_the_intersection_of_two_rows() {
     }
 }
 
+/// A way to match the ids of one token.
+type Step<'a> = &'a mut dyn FnMut(&[i32], &mut Matched);
+
 /// Misses are written to their slots, and then every slot must contain its id.
 #[test]
 fn every_slot_holds_its_id() {
@@ -101,7 +104,7 @@ fn every_slot_holds_its_id() {
             trace.ids[row + random.below(k)] = trace.ids[row + random.below(k)];
         }
         let (mut merge, mut lru) = (PreviousStep::new(k).unwrap(), ExactLru::new(slots).unwrap());
-        let steps: [&mut dyn FnMut(&[i32], &mut Matched); 2] =
+        let steps: [Step<'_>; 2] =
             [&mut |ids, out| merge.step(ids, out), &mut |ids, out| lru.step(ids, out)];
         for step in steps {
             let (mut buffer, mut out) = (vec![-1; slots], Matched::default());
@@ -152,14 +155,17 @@ fn row_contents_are_the_splitmix64_stream() {
 /// The ids of [`list_step`] are below it.
 const MAX: i32 = 90;
 
+/// Pairs of a slot and an id, or of an id and a slot.
+type Entries = Vec<(i32, i32)>;
+
 /// Returns the slots and the misses (id, slot) of a step of a row whose buffer is a list (slot, id), the least recently used
 /// slot first.
-fn list_step(list: &mut Vec<(i32, i32)>, ids: &[i32], stable: i32) -> (Vec<i32>, Vec<(i32, i32)>) {
+fn list_step(list: &mut Entries, ids: &[i32], stable: i32) -> (Vec<i32>, Entries) {
     list.iter_mut().filter(|(_, id)| *id >= stable).for_each(|(_, id)| *id = -1);
     let valid = |id: i32| (0..MAX).contains(&id);
-    let (hits, mut others): (Vec<(i32, i32)>, Vec<(i32, i32)>) =
+    let (hits, mut others): (Entries, Entries) =
         list.iter().partition(|(_, id)| valid(*id) && ids.contains(id));
-    let mut misses: Vec<(i32, i32)> = Vec::new();
+    let mut misses = Entries::new();
     let slots = ids.iter().map(|&id| match hits.iter().find(|hit| hit.1 == id) {
         _ if !valid(id) => -1,
         Some(&(slot, _)) => slot,
@@ -185,7 +191,7 @@ fn lru_resident_compact_does_what_a_list_does_on_any_number_of_threads() {
     for threads in 1..=3 {
         let (mut random, rows) = (SplitMix64::new(threads as u64), 7);
         let mut lru = ResidentLru::new(rows, K, SLOTS as usize, MAX as usize, threads).unwrap();
-        let empty: Vec<(i32, i32)> = (0..SLOTS).map(|slot| (slot, -1)).collect();
+        let empty: Entries = (0..SLOTS).map(|slot| (slot, -1)).collect();
         let mut lists = vec![empty.clone(); rows];
         let mut requests: Vec<i64> = (0..rows as i64).collect();
         for _ in 0..200 {

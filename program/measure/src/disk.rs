@@ -11,7 +11,7 @@ mod speeds;
 pub use every_row::every_row;
 pub use kept::{CHUNK, Kept, write_rows};
 pub use mapped::mapped;
-pub use places::{FileShape, folder_on_disk, layout, path_in_proc};
+pub use places::{FileShape, folder_on_disk, layout};
 pub use server::{Server, StepWork, Way};
 pub use setting::{Race, Row, Setting, Step};
 pub use speeds::Speeds;

@@ -95,20 +95,15 @@ impl Kept {
                 let start = Instant::now();
                 pool.read_rows(&layers, first, part)?;
                 us += us_since(start);
-                let of_layers = layers.iter().zip(part.chunks_exact(count * row_bytes));
-                wrong_rows += of_layers
-                    .map(|(&layer, rows)| wrong(layer, first, row_bytes, rows))
-                    .sum::<usize>();
+                for (&layer, rows) in layers.iter().zip(part.chunks_exact(count * row_bytes)) {
+                    let rows = (first as i32..).zip(rows.chunks_exact(row_bytes));
+                    let wrong = |&(id, row): &(i32, &[u8])| !check_row(id, layer as u32, row);
+                    wrong_rows += rows.filter(wrong).count();
+                }
             }
         }
         Ok(Step::of_file(us, [DiskStats::default(), counters(&pool)?], wrong_rows))
     }
-}
-
-/// Returns how many of the rows of a layer from row `first` on are wrong.
-fn wrong(layer: usize, first: usize, row_bytes: usize, rows: &[u8]) -> usize {
-    let rows = (first as i32..).zip(rows.chunks_exact(row_bytes));
-    rows.filter(|&(id, row)| !check_row(id, layer as u32, row)).count()
 }
 
 fn counters(pool: &HostPool) -> Result<DiskStats> {

@@ -1,8 +1,6 @@
-//! Folders on a disk, files without a name in them, and where the rows of a deployment are in a file.
+//! Folders on a disk, and where the rows of a deployment are in a file.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -37,11 +35,6 @@ pub fn folder_on_disk(option: &'static str, folder: Option<&Path>) -> Result<Pat
 
 fn in_memory(folder: &Path) -> std::io::Result<bool> {
     Ok(IN_MEMORY.contains(&(statfs(folder)?.f_type as u64)))
-}
-
-/// Returns a path of an open file, also of one without a name, for this process and its children.
-pub fn path_in_proc(file: &File) -> PathBuf {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
 /// Returns the layout of a file with blocks of `block` bytes, in which `indexers` indexers

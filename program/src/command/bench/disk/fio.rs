@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +12,7 @@ use avsg::disk::DiskInfo;
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
-use crate::disk::{Setting, Step, path_in_proc};
+use crate::disk::{Setting, Step};
 
 /// Bytes of a sequential read or write, of which as many are under way as AVSG has writes.
 const LARGE: usize = 1 << 20;
@@ -75,8 +76,9 @@ impl<'a> Fio<'a> {
             Job::Random(block) => format!("randread --bs={block} --iodepth=256 {FOR_A_SECOND}"),
         };
         let options = format!(
-            "--name=avsg --filename={} --rw={job} --ioengine={} --direct={} --output-format=json",
-            path_in_proc(&self.file.borrow()).display(),
+            "--name=avsg --filename=/proc/{}/fd/{} --rw={job} --ioengine={} --direct={} --output-format=json",
+            std::process::id(),
+            self.file.borrow().as_raw_fd(),
             if self.info.io_uring { "io_uring" } else { "psync" },
             u8::from(self.info.direct)
         );

@@ -26,16 +26,9 @@ pub struct Watch {
     counters: Option<Counters>,
 }
 
-/// Ticks of all CPUs since the machine started.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Counters {
-    /// Time in any process, this one included.
-    used: u64,
-    /// Time that other virtual machines took.
-    stolen: u64,
-    /// Time in this process and in its children that have ended.
-    own: u64,
-}
+/// Ticks of all CPUs since the machine started: in any process, in this one with its children that have ended, and
+/// those that other virtual machines took.
+type Counters = [u64; 3];
 
 /// What disturbed a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,7 +49,7 @@ pub struct Disturbance {
 
 impl Watch {
     pub fn start() -> Self {
-        Self { start: Instant::now(), counters: Counters::now() }
+        Self { start: Instant::now(), counters: counters() }
     }
 
     /// Returns what happened since the start, and prints a warning to standard error if the figures cannot
@@ -65,11 +58,10 @@ impl Watch {
         let spread = spreads.into_iter().fold(f64::NAN, f64::max);
         let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpus().len().max(1));
         let mut all = Disturbance { samples, spread, steal_percent: None, others: None, cpus };
-        let counters = self.counters.zip(Counters::now()).filter(|_| seconds >= MIN_SECONDS);
+        let counters = self.counters.zip(counters()).filter(|_| seconds >= MIN_SECONDS);
         if let Some((from, to)) = counters {
             let ticks = TICKS * seconds;
-            let since = |of: fn(&Counters) -> u64| of(&to).saturating_sub(of(&from)) as f64;
-            let [used, own, stolen] = [since(|c| c.used), since(|c| c.own), since(|c| c.stolen)];
+            let [used, own, stolen] = [0, 1, 2].map(|at| to[at].saturating_sub(from[at]) as f64);
             all.steal_percent = Some(100.0 * stolen / (ticks * cpus as f64));
             all.others = Some(((used - own) / ticks).max(0.0));
         }
@@ -107,25 +99,23 @@ impl Disturbance {
     }
 }
 
-impl Counters {
-    fn now() -> Option<Self> {
-        let [machine, own] = ["/proc/stat", "/proc/self/stat"].map(fs::read_to_string);
-        Self::of(&machine.ok()?, &own.ok()?)
-    }
+fn counters() -> Option<Counters> {
+    let [machine, own] = ["/proc/stat", "/proc/self/stat"].map(fs::read_to_string);
+    parsed(&machine.ok()?, &own.ok()?)
+}
 
-    /// Parses the first line of `/proc/stat` (user, nice, system, idle, iowait, irq, softirq, steal), and the
-    /// user and system time of a process and of its children that have ended. The name before them may
-    /// contain spaces, and ends at the last parenthesis.
-    fn of(machine: &str, own: &str) -> Option<Self> {
-        let sum =
-            |numbers: &[&str]| numbers.iter().map(|n| n.parse::<u64>().ok()).sum::<Option<_>>();
-        let line = machine.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Vec<&str> = line.split_whitespace().collect();
-        let fields: Vec<&str> = own.rsplit_once(')')?.1.split_whitespace().collect();
-        let [used, interrupts, stolen] = [0..3, 5..7, 7..8].map(|part| sum(ticks.get(part)?));
-        let (used, own) = (used? + interrupts?, sum(fields.get(11..15)?)?);
-        Some(Self { used, stolen: stolen?, own })
-    }
+/// Parses the first line of `/proc/stat` (user, nice, system, idle, iowait, irq, softirq, steal), and the
+/// user and system time of a process and of its children that have ended. The name before them may
+/// contain spaces, and ends at the last parenthesis.
+fn parsed(machine: &str, own: &str) -> Option<Counters> {
+    let number = |n: &str| n.parse::<u64>().ok();
+    let line = machine.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(number).collect();
+    let [user, nice, system, _, _, irq, softirq, stolen] = *ticks.first_chunk()?;
+    let fields = own.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let own: Vec<u64> = fields.map_while(number).take(4).collect();
+    let own = own.first_chunk::<4>()?.iter().sum();
+    Some([user + nice + system + irq + softirq, own, stolen])
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ struct FileReport {
 
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
-    options.output.check(options.workload.path(), [])?;
+    options.output.check(options.workload.path())?;
     let folder = folder_on_disk("--folder", options.folder.as_deref())?;
     let report = measure(options, &folder)?;
     options.output.write(&report, || page(&report))

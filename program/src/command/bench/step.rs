@@ -105,7 +105,7 @@ fn fits(config: &Config, sizes: &Sizes) -> Result<bool> {
 
 pub fn run(options: &Options) -> Result<()> {
     let mut sizes = options.check()?;
-    options.output.check(options.workload.path(), [])?;
+    options.output.check(options.workload.path())?;
     let mut turns = Turns { steps: options.steps, ..TURNS };
     let length = HISTORY + turns.total() * options.tokens;
     let traces = options.workload.streams(options.requests, length)?;

@@ -144,12 +144,8 @@ fn matching_is_measured_here_with_a_range_unless_its_time_is_given() {
         // The numbers of the JSON are rounded.
         assert!(spread <= number(&disturbance["spread"]) * 1.000_001, "{point}");
     }
-    let parts = [
-        "matching of a token with K = 64: measured on this machine's CPU with",
-        "medians with first and ninth decile",
-        "ms of KV offload per token = (matching",
-        "(--step-ms adds the rest of a step)",
-    ];
+    let parts =
+        ["K = 64: measured on this machine's CPU with", "(--step-ms adds the rest of a step)"];
     has(&words(&text(line)), &parts);
     let given = json(&format!("{line} --match-us 20"));
     let times = &given["points"][0]["copies"]["times"];
@@ -216,8 +212,7 @@ fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
     let layer = |which: &str| json(&format!("size {path} --slots 256 --layer {which}"));
     assert_eq!(layer("0")["points"], size["points"]);
     assert_eq!(layer("1")["points"][0]["hit_rate"], 0.0);
-    let replay = json(&format!("replay {path} --layer 1 --slots 256"));
-    assert_eq!((&replay["hit_rate"], &replay["wrong_rows"]), (&0.0.into(), &0.into()));
+    assert_eq!(json(&format!("replay {path} --layer 1 --slots 256"))["hit_rate"], 0.0);
 
     let all = layer("all");
     assert_eq!((&all["traces"], &all["deployment"]["layers"]), (&2.into(), &2.into()));
@@ -236,10 +231,7 @@ fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
     // Steps are those of the file, however many layers it has.
     assert_eq!(all["steps"], 48);
     let requests = json(&format!("size {path} --slots 256 --request all"));
-    assert_eq!(
-        (&requests["points"][0]["hit_rate"], &requests["traces"]),
-        (&point["hit_rate"], &2.into())
-    );
+    assert_eq!(requests["points"][0]["hit_rate"], point["hit_rate"]);
 
     refused(&format!("replay {path} --layer all"), &["--layer is all", "size"]);
     refused(&format!("size {path}"), &["[48, 2, 4, 64]", "--layer or --request (N, or all"]);

@@ -1,6 +1,7 @@
 //! `avsg replay` runs a recorded trace through the operator and checks every byte of every returned row.
 
 mod report;
+mod results;
 mod sparse;
 mod world;
 
@@ -10,6 +11,7 @@ use std::time::Instant;
 
 use crate::baseline::count_operator_hits;
 use crate::disk::folder_on_disk;
+use crate::output_file;
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
@@ -25,6 +27,7 @@ use super::output::{self, OutputOptions, Page};
 use super::trace_options::TraceOptions;
 use crate::checks::in_range;
 use report::{Tally, report};
+use results::Results;
 use world::World;
 
 #[derive(clap::Args, Debug)]
@@ -61,12 +64,17 @@ pub struct Options {
     /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
+    /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
+    #[arg(long, value_name = "FILE.npz")]
+    results: Option<PathBuf>,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.output.check(options.trace.paths())?;
+    let file = options.results.as_deref();
+    file.map_or(Ok(()), |file| output_file::check(file, options.trace.paths()))?;
     let trace = options.trace.read()?;
     let params = geometry(options, &trace)?;
     in_range("--page", options.page, 0..=params.slots, "choose 16 to 128, and at most S")?;
@@ -96,13 +104,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     } else {
         output::show_during("create the engine", || options.device.engine(config, &pool))?
     };
-    let (tally, engine) = replay(options, &trace, engine, &used)?;
+    let (tally, results, engine) = replay(options, &trace, engine, &used)?;
     let is_right = tally.wrong_rows == 0;
     let mut page = Page::default();
     options.trace.warning(&trace).iter().for_each(|warning| page.text(warning));
     let name = options.trace.name();
     let figures = report(&mut page, (&name, &trace), &engine, sparse, memory, tally)?;
+    // The report is shown even if the file cannot be written.
+    let written = file.map_or(Ok(()), |file| results.write(file, trace.tokens, trace.k));
     options.output.write(&figures, || page)?;
+    written?;
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -140,17 +151,19 @@ fn used_rows(trace: &Trace, rows: usize) -> Vec<bool> {
     used
 }
 
-/// Replays the trace with the rows of the pool that are `used`, and returns the figures and the engine.
+/// Replays the trace with the rows of the pool that are `used`, and returns the figures, the results and
+/// the engine.
 fn replay(
     options: &Options,
     trace: &Trace,
     mut engine: Engine,
     used: &[bool],
-) -> Result<(Tally, Engine)> {
+) -> Result<(Tally, Results, Engine)> {
     let b = options.requests;
     let bar = output::progress(trace.steps, "replay");
     let mut world = World::new(trace, &engine, b, used)?;
     let mut plan = engine.new_plan(b * trace.tokens, b)?;
+    let mut results = Results::default();
     let in_one = options.launches == 1;
     let mut tally = Tally::start(if in_one { &["step"] } else { &["plan", "transfer"] });
     for step in 0..trace.steps {
@@ -171,12 +184,15 @@ fn replay(
             tally.record(1, planned.elapsed());
         }
 
-        world.verify(&engine, &plan, &mut tally);
+        let tags = world.verify(&engine, &plan, &mut tally);
         tally.count(step, &plan);
+        if options.results.is_some() {
+            results.push(&engine, &plan, &world.append.ids, &tags);
+        }
         if let Some(fresh) = fresh {
             engine.append(&world.append.batch(), 0, fresh)?;
         }
         bar.inc(1);
     }
-    Ok((tally, engine))
+    Ok((tally, results, engine))
 }

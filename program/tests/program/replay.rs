@@ -1,12 +1,15 @@
 //! Tests of `avsg replay`: every row is right, and the counts are those of `size` and of the paper's equations.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
 
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg_cli::baseline::count_operator_hits;
 use avsg_cli::trace::Trace;
 use serde_json::Value;
+use zip::ZipArchive;
 
 use crate::support::{
     SAMPLE, command, errors, file, has, has_cpp_compiler, json, near, npy, number, refused, text,
@@ -100,11 +103,30 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
     if !has_cpp_compiler() {
         return;
     }
-    let misses = |options: &str| replayed(SAMPLE, options)["misses"].clone();
-    let cpu = misses("--slots 1024 --steps 6 --spread 2 --cores 3");
+    let results = |options: &str, name: &str| {
+        let path = file(name);
+        let to = format!("--slots 1024 --steps 6 --results {} {options}", path.display());
+        let misses = number(&replayed(SAMPLE, &to)["misses"]) as usize;
+        let mut all = ZipArchive::new(File::open(path).expect("a file")).expect("an npz file");
+        ["slot", "hit", "misses", "miss", "tag"].map(|name| {
+            let mut bytes = Vec::new();
+            let mut array = all.by_name(&format!("{name}.npy")).expect("an array");
+            array.read_to_end(&mut bytes).expect("its bytes");
+            // NumPy's header has 128 bytes.
+            let [words, rows] = [6 * 4 * 256, misses].map(|n| 128 + 4 * n);
+            let lengths = HashMap::from([
+                ("slot", words),
+                ("tag", 2 * words - 128),
+                ("miss", 4 * rows - 384),
+            ]);
+            assert!(lengths.get(name).is_none_or(|&len| len == bytes.len()), "{name}");
+            bytes
+        })
+    };
+    let cpu = results("--spread 2 --cores 3", "cpu-6.npz");
     for options in ["--launches 1 --cores 3", "--launches 2 --cores 40"] {
-        let line = format!("--slots 1024 --steps 6 --device ascend-sim {options}");
-        assert_eq!(misses(&line), cpu, "{options}");
+        let sim = results(&format!("--device ascend-sim {options}"), "sim-6.npz");
+        assert!(sim == cpu, "{options}");
     }
     // Requests that decode one sequence share its pool rows. If each of them appended the rows of a step, several cores
     // would write one row at the same time, which the simulator refuses as a race.

@@ -74,8 +74,10 @@ impl World {
         (self.step.stable[0] >= 0).then(|| self.fresh.segments())
     }
 
-    /// Compares every byte of every returned slot with the current content of its row.
-    pub fn verify(&self, engine: &Engine, plan: &Plan, tally: &mut Tally) {
+    /// Compares every byte of every returned slot with the current content of its row, and returns the first 8 bytes
+    /// of request 0's slots, 0 for padding.
+    pub fn verify(&self, engine: &Engine, plan: &Plan, tally: &mut Tally) -> Vec<u64> {
+        let mut tags = vec![0; self.append.ids.len()];
         for_each_id(
             &self.step.batch(),
             engine.pool().format().bytes(),
@@ -86,7 +88,14 @@ impl World {
                 // Padding counts only if it has a slot.
                 tally.verified_rows += u64::from(seen.id >= 0 && seen.exact);
                 tally.wrong_rows += u64::from(!seen.exact);
+                if seen.request == 0 {
+                    let mut first = [0; 8];
+                    let n = seen.bytes.len().min(8);
+                    first[..n].copy_from_slice(&seen.bytes[..n]);
+                    tags[seen.row * self.step.k + seen.lane] = u64::from_le_bytes(first);
+                }
             },
         );
+        tags
     }
 }

@@ -1,11 +1,10 @@
-//! The parts of the program `avsg`: traces, workloads, baseline policies, charts and subcommands.
+//! The parts of the program `avsg`: traces, workloads, baseline policies and subcommands.
 
 // The macros of this module come first, because they replace standard ones in all modules below.
 #[macro_use]
 pub mod terminal;
 
 pub mod command;
-pub mod draw;
 pub mod program;
 mod quantity;
 

@@ -19,20 +19,24 @@ pub fn gigabytes(text: &str) -> Result<f64, String> {
 
 /// Parses a number that is not negative.
 pub fn not_negative(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite());
-    number.ok_or_else(|| "it must be a number of at least 0, such as 50".to_owned())
+    number(text, |number| number >= 0.0, "it must be a number of at least 0, such as 50")
 }
 
 /// Parses a number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {
-    let number = not_negative(text).ok().filter(|number| *number > 0.0);
-    number.ok_or_else(|| "it must be a number above 0, such as 50".to_owned())
+    number(text, |number| number > 0.0, "it must be a number above 0, such as 50")
 }
 
 /// Parses a share in percent.
 pub fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (1.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "it must be 1 to 100 percent; pass 90 for 90 %".to_owned())
+    let holds = |number| (1.0..=100.0).contains(&number);
+    number(text, holds, "it must be 1 to 100 percent; pass 90 for 90 %")
+}
+
+/// Parses a finite number that `holds`.
+fn number(text: &str, holds: impl Fn(f64) -> bool, limit: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|&number: &f64| number.is_finite() && holds(number));
+    number.ok_or_else(|| limit.to_owned())
 }
 
 /// Parses a number whose suffix is a power of `base`; with i behind it, it is one of 1024, and with B alone one of 1000.
@@ -40,13 +44,13 @@ fn scaled(text: &str, base: f64) -> Option<f64> {
     let end = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(end);
     let unit = unit.to_ascii_uppercase();
-    let letter = unit.trim_end_matches('B').trim_end_matches('I');
-    let base = match &unit[letter.len()..] {
+    let (letter, end) = unit.split_at(1);
+    let base = match end {
         "" => base,
         "B" => 1e3,
         "I" | "IB" => 1024.0,
         _ => return None,
     };
-    let power = ["", "K", "M", "G", "T"].iter().position(|name| *name == letter)?;
+    let power = ["K", "M", "G", "T"].iter().position(|name| *name == letter)? + 1;
     Some(number.trim_end().parse::<f64>().ok()? * base.powi(power as i32))
 }

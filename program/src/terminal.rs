@@ -68,18 +68,17 @@ fn with_numbers(command: clap::Command) -> clap::Command {
 /// files that cannot be read or written, 1 for any other failure. A closed pipe ends without a message,
 /// because its reader has read all that it wanted.
 pub fn exit_status(error: &anyhow::Error) -> u8 {
-    let os = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+    let kind = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
         Some(avsg::Error::Os { source, .. }) => Some(source.kind()),
-        _ => cause.downcast_ref::<io::Error>().map(io::Error::kind),
+        Some(_) => Some(ErrorKind::Other),
+        None => cause.downcast_ref::<io::Error>().map(io::Error::kind),
     };
-    if error.chain().filter_map(os).any(|kind| kind == ErrorKind::BrokenPipe) {
+    let kinds: Vec<ErrorKind> = error.chain().filter_map(kind).collect();
+    if kinds.contains(&ErrorKind::BrokenPipe) {
         return CLOSED_PIPE;
     }
     eprintln!("avsg: {error:#}");
-    let refused = |cause: &(dyn std::error::Error + 'static)| {
-        cause.is::<avsg::Error>() || cause.is::<io::Error>()
-    };
-    if error.chain().any(refused) { 2 } else { 1 }
+    if kinds.is_empty() { 1 } else { 2 }
 }
 
 /// Returns the columns of the terminal on standard output, or else the number in the environment

@@ -5,9 +5,9 @@
 //! link are written through, because a rename would replace them. The name `-` is standard output.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use avsg::{Error, Result};
 
@@ -19,30 +19,21 @@ pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Checks, before a run, that each of `outputs` can be written, and that none of them is one of
-/// `inputs`, another output or the `folder` of other outputs.
+/// Checks, before a run, that `output` can be written, and that it is none of `inputs`. Standard output always can.
 ///
 /// # Errors
-/// If a folder does not exist or cannot be written, if an output is a folder, or if two names stand
-/// for one file.
-pub fn check<'a>(
-    outputs: impl IntoIterator<Item = &'a Path>,
-    inputs: impl IntoIterator<Item = &'a Path>,
-    folder: Option<&Path>,
-) -> Result<()> {
-    let mut taken: Vec<(PathBuf, &str)> =
-        inputs.into_iter().filter_map(identity).map(|path| (path, "an input")).collect();
-    taken.extend(folder.and_then(identity).map(|path| (path, "another output")));
-    for output in outputs.into_iter().filter(|path| !is_stdout(path)) {
-        let identity = identity(output);
-        if let Some((_, use_)) = taken.iter().find(|(path, _)| Some(path) == identity.as_ref()) {
-            let limit = format!("this file is {use_} of the same command");
-            return Err(Error::invalid("output", output.display(), limit, "choose another name"));
-        }
-        writable(output).map_err(|source| refused("open for writing", output, source))?;
-        taken.extend(identity.map(|path| (path, "another output")));
+/// If its folder does not exist or cannot be written, if it is a folder, or if it is an input.
+pub fn check<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    if is_stdout(output) {
+        return Ok(());
     }
-    Ok(())
+    // A device and a pipe may be both.
+    let own = fs::canonicalize(output).ok().filter(|own| own.is_file());
+    if own.is_some() && inputs.into_iter().any(|input| fs::canonicalize(input).ok() == own) {
+        let limit = "this file is an input of the same command";
+        return Err(Error::invalid("output", output.display(), limit, "choose another name"));
+    }
+    writable(output).map_err(|source| refused("open for writing", output, source))
 }
 
 /// Writes a file as a whole.
@@ -51,10 +42,10 @@ pub fn check<'a>(
 /// If the file cannot be written. What was there before is then unchanged, except behind a symbolic
 /// link, where an empty file is left.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = match replaceable(path) {
+    let written = match path {
         _ if is_stdout(path) => to_stdout(bytes),
-        true => replace(path, bytes),
-        false => through(path, bytes),
+        _ if is_replaceable(path) => replace(path, bytes),
+        _ => through(path, bytes),
     };
     written.map_err(|source| refused("write", path, source))
 }
@@ -73,8 +64,8 @@ pub fn to_stdout(bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If the folder cannot be created, or no file can be created in it.
 pub fn folder(path: &Path) -> Result<()> {
-    let created = fs::create_dir_all(path).and_then(|()| temporary(path).map(drop));
-    created.map_err(|source| refused("create", path, source))
+    let created = fs::create_dir_all(path).and_then(|()| temporary(path));
+    created.map(drop).map_err(|source| refused("create", path, source))
 }
 
 fn refused(call: &'static str, path: &Path, source: io::Error) -> Error {
@@ -82,9 +73,10 @@ fn refused(call: &'static str, path: &Path, source: io::Error) -> Error {
     Error::Os { call, what: path.display().to_string(), source, remedy }
 }
 
-/// Returns whether a rename may put a file at `path`: there is a regular file, and no link to one, or nothing.
-fn replaceable(path: &Path) -> bool {
-    fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file())
+/// Returns whether a rename may put a file in the place of what is at `path`: a regular file, or nothing. A symbolic link
+/// is not followed.
+fn is_replaceable(path: &Path) -> bool {
+    fs::symlink_metadata(path).map_or(true, |found| found.is_file())
 }
 
 /// Returns the folder of a path.
@@ -92,46 +84,24 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the path of what is at `path`, or will be, without links, by which it can be compared; `None` for a device,
-/// a pipe or a path whose folder does not exist.
-fn identity(path: &Path) -> Option<PathBuf> {
-    let new = || Some(fs::canonicalize(parent(path)).ok()?.join(path.file_name()?));
-    let whole = fs::canonicalize(path).ok().or_else(new)?;
-    let is_plain = fs::metadata(&whole).map_or(true, |found| found.is_file() || found.is_dir());
-    is_plain.then_some(whole)
-}
-
 /// Returns an error if `path` cannot be written. Nothing is changed, and no pipe is opened, because its
 /// reader would take that for the end of the data.
 fn writable(path: &Path) -> io::Result<()> {
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let target = fs::read_link(path).map(|target| parent(path).join(target));
-            let folder = target.as_deref().map_or_else(|_| parent(path), parent);
-            return temporary(folder).map(drop);
-        }
-        Err(error) => return Err(error),
-    };
-    if metadata.is_dir() {
-        return Err(ErrorKind::IsADirectory.into());
-    }
-    if metadata.file_type().is_fifo() {
-        return Ok(());
-    }
-    OpenOptions::new().write(true).open(path)?;
-    if replaceable(path) {
+    if is_replaceable(path) {
         temporary(parent(path))?;
+    }
+    if fs::metadata(path).is_ok_and(|found| !found.file_type().is_fifo()) {
+        OpenOptions::new().write(true).open(path)?;
     }
     Ok(())
 }
 
-/// Creates a file with a new name in `folder`, which is removed on drop. It has the permissions that the process gives to
-/// its files.
+/// Creates a file with a new name in `folder`, which is removed on drop. It has the permissions that the process
+/// gives to its files.
 fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    let usual = Permissions::from_mode(0o666);
-    let file = builder.prefix(TEMPORARY).permissions(usual).tempfile_in(folder);
+    let permissions = Permissions::from_mode(0o666);
+    let file =
+        tempfile::Builder::new().prefix(TEMPORARY).permissions(permissions).tempfile_in(folder);
     // The crate's message has the new name, which says nothing to a user.
     file.map_err(|error| error.kind().into())
 }

@@ -14,7 +14,6 @@ use crate::checks::require;
 use crate::splitmix::SplitMix64;
 use crate::trace::{MAX_ID, Trace};
 use avsg::Result;
-use serde::Serialize;
 
 /// The context length of the paper's experiments.
 pub const CONTEXT: usize = 16384;
@@ -22,7 +21,7 @@ pub const CONTEXT: usize = 16384;
 const SIGMA: f64 = 0.01;
 
 /// The parameters of a synthetic trace.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Synth {
     /// Share of a step's ids that the previous step selected too, 0 to 1.
     pub gamma: f64,

@@ -26,8 +26,8 @@ pub struct Watch {
     counters: Option<Counters>,
 }
 
-/// Ticks since the machine started: of all CPUs in any process, this one included; those that other virtual machines took;
-/// and those in this process and in its children that have ended.
+/// Ticks of all CPUs since the machine started: in any process, in this one with its children that have ended, and
+/// those that other virtual machines took.
 type Counters = [u64; 3];
 
 /// What disturbed a measurement.
@@ -49,7 +49,7 @@ pub struct Disturbance {
 
 impl Watch {
     pub fn start() -> Self {
-        Self { start: Instant::now(), counters: now() }
+        Self { start: Instant::now(), counters: counters() }
     }
 
     /// Returns what happened since the start, and prints a warning to standard error if the figures cannot
@@ -58,11 +58,10 @@ impl Watch {
         let spread = spreads.into_iter().fold(f64::NAN, f64::max);
         let (seconds, cpus) = (self.start.elapsed().as_secs_f64(), allowed_cpus().len().max(1));
         let mut all = Disturbance { samples, spread, steal_percent: None, others: None, cpus };
-        let counters = self.counters.zip(now()).filter(|_| seconds >= MIN_SECONDS);
+        let counters = self.counters.zip(counters()).filter(|_| seconds >= MIN_SECONDS);
         if let Some((from, to)) = counters {
             let ticks = TICKS * seconds;
-            let since = |at: usize| to[at].saturating_sub(from[at]) as f64;
-            let [used, stolen, own] = [0, 1, 2].map(since);
+            let [used, own, stolen] = [0, 1, 2].map(|at| to[at].saturating_sub(from[at]) as f64);
             all.steal_percent = Some(100.0 * stolen / (ticks * cpus as f64));
             all.others = Some(((used - own) / ticks).max(0.0));
         }
@@ -100,21 +99,23 @@ impl Disturbance {
     }
 }
 
-fn now() -> Option<Counters> {
+fn counters() -> Option<Counters> {
     let [machine, own] = ["/proc/stat", "/proc/self/stat"].map(fs::read_to_string);
-    counters(&machine.ok()?, &own.ok()?)
+    parsed(&machine.ok()?, &own.ok()?)
 }
 
 /// Parses the first line of `/proc/stat` (user, nice, system, idle, iowait, irq, softirq, steal), and the
 /// user and system time of a process and of its children that have ended. The name before them may
 /// contain spaces, and ends at the last parenthesis.
-fn counters(machine: &str, own: &str) -> Option<Counters> {
-    let sum = |numbers: &[&str]| numbers.iter().map(|n| n.parse::<u64>().ok()).sum::<Option<_>>();
+fn parsed(machine: &str, own: &str) -> Option<Counters> {
+    let number = |n: &str| n.parse::<u64>().ok();
     let line = machine.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<&str> = line.split_whitespace().collect();
-    let fields: Vec<&str> = own.rsplit_once(')')?.1.split_whitespace().collect();
-    let [used, interrupts, stolen] = [0..3, 5..7, 7..8].map(|part| sum(ticks.get(part)?));
-    Some([used? + interrupts?, stolen?, sum(fields.get(11..15)?)?])
+    let ticks: Vec<u64> = line.split_whitespace().map_while(number).collect();
+    let [user, nice, system, _, _, irq, softirq, stolen] = *ticks.first_chunk()?;
+    let fields = own.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let own: Vec<u64> = fields.map_while(number).take(4).collect();
+    let own = own.first_chunk::<4>()?.iter().sum();
+    Some([user + nice + system + irq + softirq, own, stolen])
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! `avsg compare` computes the hit rates of what can be chosen on recorded traces, and says what to take.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
@@ -11,11 +9,10 @@ use serde::Serialize;
 
 use super::engine_options::TableOptions;
 use super::lifetimes::{default_slots, recommended, rules};
-use super::output::{self, Cell, Page, Sinks, Table};
+use super::output::{self, Cell, OutputOptions, Page, Table};
 use super::trace_options::TraceOptions;
-use super::traces::{Taken, Traces, lru_hits, operator_hits, policy_hits};
-use crate::baseline::{Belady, HitCount, LRU, NO_BUFFER, NO_REPEATS, OPTIMUM};
-use crate::draw;
+use super::traces::{Taken, Traces, operator_hits, policy_hits};
+use crate::baseline::{Belady, ExactLru, HitCount, LRU, NO_BUFFER, NO_REPEATS, OPTIMUM};
 
 #[derive(Args, Debug)]
 #[command(
@@ -33,14 +30,14 @@ pub struct Options {
     #[arg(long, value_name = "S,..", value_delimiter = ',')]
     slots: Vec<u32>,
     #[command(flatten)]
-    sinks: Sinks,
+    output: OutputOptions,
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    options.sinks.check(options.trace.paths())?;
-    let traces = Traces::new(options.trace.read_all()?)?;
+    options.output.check(options.trace.paths())?;
+    let traces = Traces::new(&options.trace)?;
     let report = measure(options, &traces)?;
-    options.sinks.write(&report, page, chart)
+    options.output.write(&report, || page(&report))
 }
 
 fn measure(options: &Options, traces: &Traces) -> Result<Report> {
@@ -49,47 +46,43 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
     let mut slots = if options.slots.is_empty() { default() } else { options.slots.clone() };
     slots.sort_unstable();
     slots.dedup();
-    let mut policies: Vec<PolicyRates> = Vec::new();
-    let mut add = |policy: &str, slots, count: HitCount, most: &HitCount| {
-        count.check(policy, most, OPTIMUM)?;
-        let at = At::of(slots, &count, traces);
-        match policies.iter_mut().find(|other| other.policy == policy) {
-            Some(other) => other.at.push(at),
-            None => policies.push(PolicyRates { policy: policy.to_owned(), at: vec![at] }),
-        }
-        anyhow::Ok(())
-    };
     let [every, once] = traces.gathers();
     let machine = Machine::find(MachineChoice::Auto)?;
-    let mut advice = Vec::new();
+    let (mut policies, mut advice) = (Vec::<PolicyRates>::new(), Vec::new());
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
         let default = TableOptions::default().params(k, tokens, slots, 0)?;
-        let lru = lru_hits(traces, slots as usize)?;
+        let lru = policy_hits(traces, |_| Ok(ExactLru::new(slots as usize)?))?;
         let optimum = policy_hits(traces, |trace| Ok(Belady::new(trace, slots as usize)?))?;
-        add(NO_BUFFER, slots, every, &optimum)?;
-        add(NO_REPEATS, slots, once, &optimum)?;
-        add(LRU, slots, lru, &optimum)?;
-        let mut measured = Vec::new();
-        for lifetime in rules(&default) {
-            let params = Params { lifetime, ..default };
-            let count = operator_hits(traces, &params, machine)?.into_iter().sum();
-            measured.push((lifetime, count));
-            add(&lifetime.to_string(), slots, count, &optimum)?;
+        let mut counts: Vec<(String, HitCount)> =
+            [(NO_BUFFER, every), (NO_REPEATS, once), (LRU, lru)]
+                .map(|(p, c)| (p.to_owned(), c))
+                .into();
+        for lifetime in rules() {
+            let hits = operator_hits(traces, &Params { lifetime, ..default }, machine)?;
+            counts.push((lifetime.to_string(), hits.into_iter().sum()));
         }
         let of = |params: &Params| {
-            let found = measured.iter().find(|(lifetime, _)| *lifetime == params.lifetime);
-            Ok(found.map_or_else(HitCount::default, |&(_, count)| count))
+            let found = counts.iter().filter(|(rule, _)| *rule == params.lifetime.to_string());
+            Ok(found.map(|&(_, count)| count).collect())
         };
-        let [(best, hits), _] = recommended(default, traces.counted(), of, HitCount::misses)?;
-        let advised =
-            Advice { lifetime: best.lifetime.to_string(), at: At::of(slots, &hits, traces) };
-        advice.extend(hits.percent().map(|_| advised));
-        add(OPTIMUM, slots, optimum, &optimum)?;
+        let (best, hits) = recommended(default, traces.counted(), of)?;
+        counts.push((OPTIMUM.to_owned(), optimum));
+        let at = |count: &HitCount| {
+            let misses_per_step = traces.misses_per_step(count);
+            At { slots, hit_rate: count.percent(), misses_per_step }
+        };
+        let advised = Advice { lifetime: best.lifetime.to_string(), at: at(&hits[0]) };
+        advice.extend(advised.at.hit_rate.map(|_| advised));
+        for (place, (policy, count)) in counts.into_iter().enumerate() {
+            count.check(&policy, &optimum, OPTIMUM)?;
+            if place == policies.len() {
+                policies.push(PolicyRates { policy, at: Vec::new() });
+            }
+            policies[place].at.push(at(&count));
+        }
         bar.inc(1);
     }
-    // The optimum of the first S was added before the rules that only a later S has.
-    policies.sort_by_key(|rates| rates.policy == OPTIMUM);
     Ok(Report { taken: Taken::new(&options.trace, traces), advice, slots, policies })
 }
 
@@ -129,35 +122,10 @@ struct Advice {
     at: At,
 }
 
-impl At {
-    fn of(slots: u32, count: &HitCount, traces: &Traces) -> Self {
-        let misses_per_step = traces.misses_per_step(count);
-        Self { slots, hit_rate: count.percent(), misses_per_step }
-    }
-}
-
-impl Report {
-    /// Returns the mean misses of a step after the first of a policy at the first S.
-    fn misses(&self, policy: &str) -> Option<f64> {
-        self.policies.iter().find(|rates| rates.policy == policy)?.at.first()?.misses_per_step
-    }
-
-    /// Returns the least S from which on every larger one copies as many rows with the advised rule;
-    /// `None` if that is the largest.
-    fn enough(&self) -> Option<u32> {
-        let last = self.advice.last()?;
-        let mut advice = self.advice.iter();
-        let least = advice.find(|advice| advice.at.misses_per_step <= last.at.misses_per_step)?;
-        (least.at.slots < last.at.slots).then_some(least.at.slots)
-    }
-}
-
 impl PolicyRates {
     /// Returns the kind of the rule, and the rates: what neighbours on a line share.
-    fn key(&self) -> (&str, Vec<(u32, Option<u64>)>) {
-        let kind = self.policy.split(':').next().unwrap_or_default();
-        let rates = self.at.iter().map(|at| (at.slots, at.hit_rate.map(f64::to_bits)));
-        (kind, rates.collect())
+    fn key(&self) -> (Option<&str>, Vec<Option<f64>>) {
+        (self.policy.split(':').next(), self.at.iter().map(|at| at.hit_rate).collect())
     }
 }
 
@@ -171,20 +139,18 @@ fn page(report: &Report) -> Page {
     for equal in report.policies.chunk_by(|a, b| a.key() == b.key()) {
         let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
         let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
-        let cell = |&slots: &u32| {
-            let rate = equal[0].at.iter().find(|at| at.slots == slots).and_then(|at| at.hit_rate);
-            let advice = report.advice.iter().find(|advice| advice.at.slots == slots);
-            let taken = advice.map(|advice| &advice.lifetime);
+        let cell = |(at, rates): (usize, &At)| {
+            let taken = report.advice.get(at).map(|advice| &advice.lifetime);
             let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
             let mark = if is_taken { " *" } else { "" };
-            rate.map_or_else(Cell::none, |rate| Cell::shown(rate, format!("{rate:.2}{mark}")))
+            rates.hit_rate.map_or_else(Cell::none, |rate| format!("{rate:.2}{mark}").into())
         };
         let name = Cell::from(format!("{}{end}", equal[0].policy));
-        table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
+        table.add_row(std::iter::once(name).chain(equal[0].at.iter().enumerate().map(cell)));
     }
     page.table(&table);
     page.text("hits in percent after the first step; * is the rule to take");
-    page.text(format!("assumed   {}", report.taken.words(false)));
+    page.text(format!("assumed   {}", report.taken.words()));
     page
 }
 
@@ -193,42 +159,16 @@ fn verdict(report: &Report) -> String {
     if report.advice.is_empty() {
         return "No step after the first selects an id, so there is no hit rate.".to_owned();
     }
-    let parts = report.advice.chunk_by(|a, b| a.lifetime == b.lifetime).map(|same| {
-        let (first, last) = (&same[0], &same[same.len() - 1]);
-        let ends = |of: &dyn Fn(&At) -> String| match [&first.at, &last.at].map(of) {
-            [one, other] if one == other => one,
-            [one, other] => format!("{one} to {other}"),
-        };
-        format!(
-            "{} at S = {}: {} % of hits, a step copies {} rows",
-            first.lifetime,
-            ends(&|at| at.slots.to_string()),
-            ends(&|at| format!("{:.2}", at.hit_rate.unwrap_or_default())),
-            ends(&|at| format!("{:.1}", at.misses_per_step.unwrap_or_default()))
-        )
+    let parts = report.advice.iter().map(|Advice { lifetime, at }| {
+        let [rate, misses] = [at.hit_rate, at.misses_per_step].map(Option::unwrap_or_default);
+        let slots = at.slots;
+        format!("{lifetime} at S = {slots}: {rate:.2} % of hits, a step copies {misses:.1} rows")
     });
-    let enough = report.enough();
-    let enough = enough.map(|least| format!("; more slots than {least} copy no fewer rows"));
     let parts = parts.collect::<Vec<_>>().join("; ");
-    let gathers = [NO_BUFFER, NO_REPEATS].map(|gather| report.misses(gather).unwrap_or_default());
+    // The first policies are the gathers without a buffer.
+    let [every, once] =
+        [0, 1].map(|gather| report.policies[gather].at[0].misses_per_step.unwrap_or_default());
     format!(
-        "take {parts}{}; a gather of every selected row copies {:.1}, one without repeats {:.1}",
-        enough.unwrap_or_default(),
-        gathers[0],
-        gathers[1]
+        "take {parts}; a gather of every selected row copies {every:.1}, one without repeats {once:.1}"
     )
-}
-
-/// Draws the hit rates at each S: the optimum, exact LRU, and the rule to take, with the least S that has all
-/// hits.
-fn chart(folder: &Path, report: &Report) -> Result<PathBuf> {
-    let point = |at: &At| Some((f64::from(at.slots), at.hit_rate?));
-    let bound = |name: &'static str| {
-        let rates = report.policies.iter().filter(|rates| rates.policy == name);
-        (name, rates.flat_map(|rates| &rates.at).filter_map(point).collect())
-    };
-    let own = report.advice.iter();
-    let own = own.filter_map(|advice| Some((&advice.lifetime[..], point(&advice.at)?)));
-    let (subject, bounds) = (report.taken.words(true), [bound(LRU), bound(OPTIMUM)]);
-    draw::hit_rates(folder.join("compare-hit-rate.svg"), &subject, &bounds, own, report.enough())
 }

@@ -38,13 +38,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         watch::answer(&find(options, name, Path::new(folder))?);
         return Ok(ExitCode::SUCCESS);
     }
-    options.output.check(options.target.library.as_deref(), [])?;
+    options.output.check(options.target.library.as_deref())?;
     let report = exam::examine(options)?;
     if let Some(reason) = report.no_device.as_ref().filter(|_| !options.output.shows_text()) {
         eprintln!("skipped: no device: {reason}");
     }
-    let json = private::without_names(with_origin(&[], &report)?);
-    options.output.put(&[], &json, || report.page())?;
+    let json = private::without_names(with_origin(&report)?);
+    options.output.put(&json, || report.page())?;
     Ok(if report.kernels_are_good() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

@@ -9,9 +9,9 @@ use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::MachineChoice;
 use avsg::engine::{Config, Engine};
+use avsg::geometry;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg::{Error, geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub struct TableOptions {
     /// Kind of hash table
     #[arg(long, value_enum, default_value = "wide")]
     pub table: TableKind,
-    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4, and 2 on an Ascend device, paper 1]
+    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4, and 2 for an Ascend device, paper 1]
     #[arg(long, value_name = "N")]
     pub spread: Option<u32>,
     /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
@@ -64,18 +64,10 @@ pub struct TableOptions {
     pub retries: Option<u32>,
     /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or learned (each
     /// request learns which slots to keep; wide only) [default: wide learned if S >= 2*K, and with
-    /// spread 2 if also S < 4*K, else constant:127; paper constant:16]
+    /// spread 2 if also S < 4*K, else constant:127; paper constant:16; avsg size measures both of wide, and
+    /// it and avsg replay on the CPU take the one that the trace recommends]
     #[arg(long, value_name = "RULE", value_parser = lifetime)]
     pub lifetime: Option<Lifetime>,
-    /// Multipliers of the paper's hash, two odd numbers of 32 bits
-    /// [default: 2654435761,2246822519]
-    #[arg(long, value_name = "A1,A2", value_delimiter = ',')]
-    pub primes: Vec<u32>,
-}
-
-/// Changes the help of `--spread` for commands whose default fits the unified buffer of a device.
-pub fn spread_on_device(spread: clap::Arg) -> clap::Arg {
-    spread.help("Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 2, paper 1]")
 }
 
 impl TableOptions {
@@ -110,15 +102,6 @@ impl TableOptions {
         p.spread = self.spread.unwrap_or(p.spread);
         p.retries = self.retries.unwrap_or(p.retries);
         p.lifetime = self.lifetime.unwrap_or(p.lifetime);
-        if let (Table::Paper { .. }, &[a1, a2]) = (p.table, &self.primes[..]) {
-            p.table = Table::Paper { a1, a2 };
-        } else if !self.primes.is_empty() {
-            let limit = "the paper's table takes two multipliers, and no other table takes any";
-            let remedy = "for example 2654435761,2246822519";
-            return Err(
-                Error::invalid("--primes", format!("{:?}", self.primes), limit, remedy).into()
-            );
-        }
         geometry::check(&p)?;
         Ok(p)
     }
@@ -133,25 +116,18 @@ pub fn lifetime(rule: &str) -> Result<Lifetime, String> {
     })
 }
 
-/// Returns the geometry and the rules of a table as JSON, and as a page has them.
-pub(crate) fn described(p: &Params) -> (Value, String) {
-    let &Params { k, tokens, slots, spread, retries, page, .. } = p;
-    let table = if p.table == Table::Wide { "wide" } else { "paper" };
-    let lifetime = p.lifetime.to_string();
-    let words = format!(
-        "{table} table, K = {k}, N_q = {tokens}, S = {slots}, spread {spread}, R = {retries}, {lifetime}"
-    );
-    let json = json!({
-        "table": table,
-        "k": k,
-        "tokens": tokens,
-        "slots": slots,
-        "spread": spread,
-        "retries": retries,
-        "lifetime": lifetime,
-        "page": page,
-    });
-    (json, words)
+/// Returns the geometry and the rules of a table as JSON.
+pub(crate) fn described(p: &Params) -> Value {
+    json!({
+        "table": if p.table == Table::Wide { "wide" } else { "paper" },
+        "k": p.k,
+        "tokens": p.tokens,
+        "slots": p.slots,
+        "spread": p.spread,
+        "retries": p.retries,
+        "lifetime": p.lifetime.to_string(),
+        "page": p.page,
+    })
 }
 
 /// The bytes of a KV row of DeepSeek V3.2 and GLM-5 in bfloat16.
@@ -160,21 +136,18 @@ pub const ROW_BYTES: usize = 1152;
 /// The segments of a KV row.
 #[derive(Args, Clone, Debug)]
 pub struct RowOptions {
-    /// Bytes of a KV row that is one segment, at least 1 [default: 1152]
-    #[arg(long, value_name = "BYTES", conflicts_with = "segments")]
-    row_bytes: Option<usize>,
-    /// Bytes of each segment of a KV row, at least 1 each; 1 to 4 segments, for example 1024,128
+    /// Bytes of a KV row, at least 1; several numbers are its segments, at most 4, for example 1024,128
+    /// [default: 1152]
     #[arg(long, value_name = "BYTES,..", value_delimiter = ',')]
-    segments: Vec<usize>,
+    row_bytes: Vec<usize>,
 }
 
 impl RowOptions {
     /// Returns the checked row format, whose bytes are `default` if no option names them.
     pub fn format(&self, default: impl FnOnce() -> Result<usize>) -> Result<RowFormat> {
-        Ok(match self.row_bytes {
-            _ if !self.segments.is_empty() => RowFormat::segments(&self.segments)?,
-            Some(bytes) => RowFormat::single(bytes)?,
-            None => RowFormat::single(default()?)?,
+        Ok(match &self.row_bytes[..] {
+            [] => RowFormat::single(default()?)?,
+            segments => RowFormat::segments(segments)?,
         })
     }
 }

@@ -12,11 +12,11 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::system::{available_memory, cpus::allowed_cpu_count};
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::engine_options::{DeviceOptions, TableOptions, described};
 use super::model::{Model, ModelOptions};
-use super::output::{self, Cell, OutputOptions, Page, Table, count};
+use super::output::{self, OutputOptions, Page, Table, count};
 use crate::checks::product;
 use crate::disk::layout;
 
@@ -63,86 +63,49 @@ const K: usize = 2048;
 /// The blocks of most disks.
 const BLOCKS: [usize; 2] = [512, 4096];
 
-/// The table of memory as text, and its bytes as JSON.
-struct MemoryTable {
-    shown: Table,
-    bytes: Map<String, Value>,
-}
-
-impl MemoryTable {
-    fn show(&mut self, name: &str, one: Option<usize>, all: usize, computed: String) {
-        let one = one.map_or_else(Cell::none, |bytes| output::bytes(bytes).into());
-        self.shown.add_row([name.into(), one, output::bytes(all).into(), computed.into()]);
-    }
-
-    /// Adds the memory of a request, unless requests share it, and that of all of them.
-    fn add(&mut self, name: &str, one: Option<usize>, all: usize, computed: String) {
-        let key = name.replace(' ', "_");
-        self.bytes.extend(one.map(|bytes| (format!("{key}_per_request"), bytes.into())));
-        self.bytes.insert(key, all.into());
-        self.show(name, one, all, computed);
-    }
-}
-
 pub fn run(options: &Options) -> Result<()> {
-    options.output.check([], [])?;
-    let (report, page) = measure(options)?;
-    options.output.write(&report, || page)
-}
-
-fn measure(options: &Options) -> Result<(Value, Page)> {
-    let table = options.table.on(options.device.device);
+    options.output.check([])?;
     let model = options.model.model(options.k, None)?;
     let Model { k, layers, indexers, requests, row_bytes, ref format } = model;
-    let p = table.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
+    let rules = options.table.on(options.device.device);
+    let p = rules.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
     // An engine with the tables of all indexers.
     let config = options.device.config(p, product("tables", &[requests, indexers])?);
     let slots = p.slots as usize;
     let buffer = BufferConfig { states: requests, layers, slots, format: format.clone() };
-    let context = match options.page as usize {
-        0 => options.context,
-        page => options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX),
-    };
+    let page = options.page.max(1) as usize;
+    let context = options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX);
     let pool = PoolConfig::new(layers, context, format.clone());
     let device = ascend_device::examine(&options.device, &p)?;
-    let columns = ["memory", "per request", "all requests", "computed as"];
-    let mut memory = MemoryTable { shown: Table::new(columns), bytes: Map::new() };
+    let mut table = Table::new(["memory", "bytes", "computed as"]);
+    let mut sizes = Map::new();
+    let mut add = |name: &str, bytes: usize, computed: String| {
+        sizes.insert(name.replace(", ", "_").replace(' ', "_"), bytes.into());
+        table.add_row([name.to_owned(), output::bytes(bytes), computed]);
+    };
 
-    let table_bytes = 4 * state_words(&p);
+    let (each, table_bytes) = (count(requests, "request"), 4 * state_words(&p));
     let tables = product("tables", &[table_bytes.next_multiple_of(64), requests, indexers])?;
-    let one = product("tables", &[table_bytes, indexers])?;
     let learned = if p.lifetime == Lifetime::Learned { " + learned 4096 + S/2" } else { "" };
     let spread = p.spread;
     let formula = format!(
-        "{indexers} indexers x {table_bytes} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}"
+        "{each} x {indexers} indexers x {table_bytes} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}"
     );
-    memory.add("tables", Some(one), tables, formula);
-    let one = product("slots", &[slots, row_bytes, layers])?;
+    add("tables", tables, formula);
     let slots_bytes = DeviceBuffer::bytes_needed(&buffer)?;
-    let formula = format!("{layers} layers x {slots} slots x {row_bytes} B");
-    memory.add("slots", Some(one), slots_bytes, formula);
-    let one = HostPool::plan_bytes(&pool)?;
-    let on_host = product("host pool", &[one, requests])?;
-    let formula = format!("{layers} layers x {context} rows x {row_bytes} B, whole pages");
-    memory.add("host pool", Some(one), on_host, formula);
-    let mut files = Vec::new();
+    let formula = format!("{each} x {layers} layers x {slots} slots x {row_bytes} B");
+    add("slots", slots_bytes, formula);
+    let on_host = product("host pool", &[HostPool::plan_bytes(&pool)?, requests])?;
+    let formula = format!("{each} x {layers} layers x {context} rows x {row_bytes} B, whole pages");
+    add("host pool", on_host, formula);
     for block in BLOCKS.into_iter().filter(|_| options.file) {
         let layout = layout([layers, indexers, context], format, block)?;
         let (record, padding) = (layout.max_record_bytes(), 100.0 * layout.padding());
-        let one = usize::try_from(layout.end())?;
-        let bytes = product("file", &[one, requests])?;
-        files.push(json!({
-            "block": block,
-            // The longest record: the rows of the layers of an indexer, checksums and padding.
-            "record_bytes": record,
-            "padding_percent": padding,
-            "per_request": one,
-            "bytes": bytes,
-        }));
+        let bytes = product("file", &[usize::try_from(layout.end())?, requests])?;
         let words = format!(
             "in the place of the host pool: records of at most {record} B, {padding:.1} % padding"
         );
-        memory.show(&format!("file, blocks of {block}"), Some(one), bytes, words);
+        add(&format!("file, blocks of {block}"), bytes, words);
     }
     let mut on_device = tables.saturating_add(slots_bytes);
     let cores = allowed_cpu_count();
@@ -152,7 +115,7 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
         let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
         let bytes = mapped.saturating_sub(tables);
         let cores = format!("{}, whole pages", count(cores, "core"));
-        memory.add("working columns", None, bytes, cores);
+        add("working columns", bytes, cores);
         on_device = on_device.saturating_add(bytes);
     }
 
@@ -161,17 +124,14 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
     // Null if there is no such device.
     let (fits, place) = match &device {
         None => (here(on_device.saturating_add(on_host)), "available memory of this machine"),
-        Some(device) => {
-            let both = device.free.map(|free| on_device <= free).zip(here(on_host));
-            (
-                both.map(|(device, host)| device && host),
-                "free memory of the device and of this machine",
-            )
+        Some((_, device)) => {
+            let free = device["free_bytes"].as_u64().zip(here(on_host));
+            let fits = free.map(|(free, host)| on_device as u64 <= free && host);
+            (fits, "free memory of the device and of this machine")
         }
     };
-    memory.bytes.insert("table".to_owned(), table_bytes.into());
-    memory.bytes.insert("fits_here".to_owned(), fits.into());
-    let fits = match fits {
+    sizes.insert("table".to_owned(), table_bytes.into());
+    let verdict = match fits {
         Some(true) => format!("which fits the {place}"),
         Some(false) => format!("which does not fit the {place}"),
         None => "and no device was found to compare it with".to_owned(),
@@ -179,20 +139,19 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
     let mut page = Page::default();
     let [on_device, on_host] = [on_device, on_host].map(output::bytes);
     page.text(format!(
-        "It takes {on_device} of device memory and {on_host} of host memory, {fits}."
+        "It takes {on_device} of device memory and {on_host} of host memory, {verdict}."
     ));
-    page.table(&memory.shown);
-    let (mut setting, geometry) = described(&p);
-    let sizes = [("layers", layers), ("indexers", indexers), ("requests", requests)];
-    for (name, n) in sizes.into_iter().chain([("row_bytes", row_bytes), ("context", context)]) {
+    page.table(&table);
+    let mut setting = described(&p);
+    let numbers = [("layers", layers), ("indexers", indexers), ("requests", requests)];
+    for (name, n) in numbers.into_iter().chain([("row_bytes", row_bytes), ("context", context)]) {
         setting[name] = n.into();
     }
     page.text(format!(
-        "assumed   {} ({}), {}, {context} tokens of context, rows of {row_bytes} bytes; {}; 1 MB is 10^6 bytes",
+        "assumed   {} ({}), {}, {context} tokens of context, rows of {row_bytes} bytes; {p}; 1 MB is 10^6 bytes",
         count(layers, "layer"),
         count(indexers, "indexer"),
         count(requests, "request"),
-        geometry,
     ));
     let machines: Vec<String> = Machine::all().iter().map(ToString::to_string).collect();
     let chosen = Machine::find(config.machine)?.to_string();
@@ -207,14 +166,14 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
         machines.join(", "),
         available.map_or_else(|| "unknown memory".into(), output::bytes)
     ));
-    device.iter().for_each(|device| page.text(format!("device    {}", device.line)));
+    device.iter().for_each(|(line, _)| page.text(format!("device    {line}")));
     let report = json!({
         "cpu": {"machines": machines, "chosen": chosen, "lacks": missing, "cores": cores},
-        "device": device.map(|device| device.json),
+        "device": device.map(|(_, json)| json),
         "available_bytes": available,
         "geometry": setting,
-        "bytes": memory.bytes,
-        "files": files,
+        "bytes": sizes,
+        "fits_here": fits,
     });
-    Ok((report, page))
+    options.output.write(&report, || page)
 }

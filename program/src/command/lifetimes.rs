@@ -4,13 +4,12 @@
 use anyhow::Result;
 use avsg::device::params::{Lifetime, MAX_PAPER_SLOTS, MIN_SLOTS, Params};
 
-/// The constants L.
-const CONSTANTS: [i8; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 127];
+use crate::baseline::HitCount;
 
-/// Returns every lifetime rule that the table accepts.
-pub fn rules(p: &Params) -> impl Iterator<Item = Lifetime> {
-    let all = CONSTANTS.map(Lifetime::Constant).into_iter().chain([Lifetime::Learned]);
-    all.filter(|&lifetime| Params { lifetime, ..*p }.check().is_ok())
+/// Returns every lifetime rule of a table `wide` that is compared.
+pub fn rules() -> impl Iterator<Item = Lifetime> {
+    let constants = [0, 1, 2, 4, 8, 16, 32, 64, 127].map(Lifetime::Constant);
+    constants.into_iter().chain([Lifetime::Learned])
 }
 
 /// Returns the least power of two that is an S for steps of `ids` ids, of which a trace has at most 65536.
@@ -35,24 +34,20 @@ pub fn with_other_rule(p: Params) -> Params {
     Params { lifetime, ..p }
 }
 
-/// Measures the default rule of a table `wide` and the other one on traces of `steps` steps, and returns
-/// the recommended one first, each with what was measured. `misses` returns the misses after the first step.
-pub fn recommended<T>(
+/// Measures the default rule of a table `wide` and the other one on traces of `steps`
+/// steps, and returns the recommended one with the hits that were measured.
+pub fn recommended(
     default: Params,
     steps: usize,
-    measure: impl Fn(&Params) -> Result<T>,
-    misses: impl Fn(&T) -> u64,
-) -> Result<[(Params, T); 2]> {
+    measure: impl Fn(&Params) -> Result<Vec<HitCount>>,
+) -> Result<(Params, Vec<HitCount>)> {
     let other = with_other_rule(default);
-    let (default, other) = ((default, measure(&default)?), (other, measure(&other)?));
-    let is_shown = shows(steps, misses(&default.1), misses(&other.1));
-    Ok(if is_shown { [other, default] } else { [default, other] })
-}
-
-/// Returns whether a trace of `steps` steps shows that `fewer` misses are fewer than `misses`. The misses
-/// of a step vary by about their mean or more, so the mean of n steps has a standard error of at least 1/√n
-/// of itself, and another trace of the same work may well differ by two of those.
-fn shows(steps: usize, misses: u64, fewer: u64) -> bool {
-    let least = 2.0 / (steps.saturating_sub(1) as f64).sqrt();
-    misses.saturating_sub(fewer) as f64 > least * misses as f64
+    let [hits, other_hits] = [measure(&default)?, measure(&other)?];
+    let [misses, fewer]: [u64; 2] =
+        [&hits, &other_hits].map(|hits| hits.iter().map(HitCount::misses).sum());
+    // The misses of a step vary by about their mean or more, so the mean of n steps has a standard error of at least
+    // 1/√n of itself, and another trace of the same work may well differ by two of those.
+    let least = 2.0 / (steps.saturating_sub(1) as f64).sqrt() * misses as f64;
+    let is_shown = misses.saturating_sub(fewer) as f64 > least;
+    Ok(if is_shown { (other, other_hits) } else { (default, hits) })
 }

@@ -55,11 +55,8 @@ impl ModelOptions {
     pub fn model(&self, k: Option<usize>, layers: Option<usize>) -> Result<Model> {
         let config = self.config.as_deref().map(Config::read).transpose()?;
         let config = config.as_ref();
-        let of = |given: Option<usize>, field: &dyn Fn(&Config) -> Result<usize>| match (
-            given, config,
-        ) {
-            (None, Some(config)) => field(config).map(Some),
-            _ => Ok(given),
+        let of = |given: Option<usize>, field: &dyn Fn(&Config) -> Result<usize>| {
+            given.map(Ok).or_else(|| config.map(field)).transpose()
         };
         let layers = of(self.layers, &Config::layers)?.or(layers).unwrap_or(LAYERS);
         let indexers = of(self.indexers, &|config| config.indexers(layers))?.unwrap_or(layers);
@@ -149,9 +146,6 @@ impl Config {
 
     /// Returns K.
     fn k(&self) -> Result<usize> {
-        self.number(
-            "index_topk",
-            "pass --k to avsg info, or no --config but its figures by options",
-        )
+        self.number("index_topk", "pass --k to avsg info, or options in the place of --config")
     }
 }

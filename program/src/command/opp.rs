@@ -10,10 +10,8 @@ use avsg_linker::ascend::opp::project;
 use clap::Args;
 
 use super::emit::{self, KernelOptions};
-use super::output::OutputOptions;
 
 #[derive(Args, Debug)]
-#[command(mut_arg("spread", super::engine_options::spread_on_device))]
 #[command(after_help = "Example:\n  avsg opp --soc ascend910b3 --slots 8192 --out avsg_opp\n\n\
                         Run avsg_opp/build.sh on a machine with CANN to build the operator package.")]
 pub struct Options {
@@ -22,14 +20,11 @@ pub struct Options {
     /// Write the files into this directory, which is created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    #[command(flatten)]
-    output: OutputOptions,
 }
 
 /// Writes the project and prints the plan of its kernels.
 pub fn run(options: &Options) -> Result<()> {
-    options.output.check_with_folder([], Some(&options.out))?;
-    let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
+    let (soc, p) = (options.kernels.soc, options.kernels.params()?);
     let (kernels, _) = emit::kernels_of(&p, Abi::Operator)?;
     let files = project(&p, soc.unit, &kernels);
     for file in &files {
@@ -43,6 +38,5 @@ pub fn run(options: &Options) -> Result<()> {
         files.len(),
         options.out.display()
     );
-    let (report, page) = emit::describe(&p, soc, &kernels, &written);
-    options.output.write(&report, || page)
+    emit::describe(&p, soc, &kernels, &written).print()
 }

@@ -5,14 +5,14 @@ mod page;
 pub use page::{Cell, Page, Table};
 
 use std::cell::Cell as Shared;
+use std::fmt::Arguments;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, to_value};
 
-use crate::checks::require;
 use crate::output_file::{self, to_stdout};
 use crate::terminal;
 
@@ -25,69 +25,34 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Checks, before a run, that the results and `others` can be written, and that none of them would
-    /// replace one of `inputs` or each other. Standard output, `-`, takes one of them.
-    pub fn check<'a>(
-        &'a self,
-        inputs: impl IntoIterator<Item = &'a Path>,
-        others: impl IntoIterator<Item = &'a Path>,
-    ) -> Result<()> {
-        let outputs: Vec<&Path> = others.into_iter().chain(self.json.as_deref()).collect();
-        let on_stdout = outputs.iter().filter(|path| output_file::is_stdout(path)).count();
-        let limit = "standard output takes one file, and another option names it";
-        require(on_stdout <= 1, "output", "-", limit, "name a file")?;
-        Ok(output_file::check(outputs, inputs, None)?)
-    }
-
-    /// Checks, before a run, as [`OutputOptions::check`] does, and that the results are not the folder of the
-    /// other outputs.
-    pub fn check_with_folder<'a>(
-        &'a self,
-        inputs: impl IntoIterator<Item = &'a Path>,
-        folder: Option<&Path>,
-    ) -> Result<()> {
-        Ok(output_file::check(self.json.as_deref(), inputs, folder)?)
+    /// Checks, before a run, that the results can be written, and do not replace one of `inputs`.
+    pub fn check<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+        Ok(self.json.as_deref().map_or(Ok(()), |path| output_file::check(path, inputs))?)
     }
 
     /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named. The
     /// results are shown even if the file cannot be written.
     pub fn write(&self, report: &impl Serialize, page: impl FnOnce() -> Page) -> Result<()> {
-        self.write_beside(&[], report, page)
+        self.put(&with_origin(report)?, page)
     }
 
-    /// Writes the results as [`OutputOptions::write`] does, with the names of `files`, which the command has
-    /// written; not to standard output if that is one of them.
-    pub fn write_beside(
-        &self,
-        files: &[&Path],
-        report: &impl Serialize,
-        page: impl FnOnce() -> Page,
-    ) -> Result<()> {
-        self.put(files, &with_origin(files, report)?, page)
-    }
-
-    /// Writes the results as [`OutputOptions::write_beside`] does, of which `json` is all that JSON has.
-    pub fn put(&self, files: &[&Path], json: &Value, page: impl FnOnce() -> Page) -> Result<()> {
-        let mut files = files.to_vec();
+    /// Writes the results as [`OutputOptions::write`] does, of which `json` is all that JSON has.
+    pub fn put(&self, json: &Value, page: impl FnOnce() -> Page) -> Result<()> {
         // The file comes first, because it must be written even if nobody reads standard output.
-        let written = match &self.json {
-            Some(path) => {
-                let json = serde_json::to_string_pretty(json).context("writing JSON")? + "\n";
-                output_file::write(path, json.as_bytes()).map(|()| files.push(path))
-            }
-            None => Ok(()),
-        };
-        let is_taken = !self.shows_text() || files.iter().any(|file| output_file::is_stdout(file));
-        let shown = || {
+        let written = self
+            .json
+            .as_deref()
+            .map(|path| output_file::write(path, format!("{json:#}\n").as_bytes()).map(|()| path));
+        let mut shown = String::new();
+        if self.shows_text() {
             let mut page = page();
-            let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-            if !names.is_empty() {
-                page.text(format!("written   {}", names.join(", ")));
+            if let Some(Ok(path)) = &written {
+                page.text(format!("written   {}", path.display()));
             }
-            page.shown(terminal::width())
-        };
-        let printed = to_stdout(if is_taken { String::new() } else { shown() }.as_bytes());
-        written?;
+            shown = page.shown(terminal::width());
+        }
+        let printed = to_stdout(shown.as_bytes());
+        written.transpose()?;
         Ok(printed?)
     }
 
@@ -97,50 +62,13 @@ impl OutputOptions {
     }
 }
 
-/// Returns results as JSON has them, with the version and the command line of the program, and the names of other files
-/// with results.
-pub fn with_origin(files: &[&Path], report: &impl Serialize) -> serde_json::Result<Value> {
+/// Returns results as JSON has them, with the version and the command line of the program.
+pub fn with_origin(report: &impl Serialize) -> serde_json::Result<Value> {
     let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let written = files.iter().map(|file| file.display().to_string());
     let mut all = to_value(report)?;
     all["version"] = crate::VERSION.into();
     all["command"] = command.collect();
-    all["written"] = written.collect();
     Ok(all)
-}
-
-/// Where a command that draws a chart writes its results.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub struct Sinks {
-    /// The file with the results.
-    #[command(flatten)]
-    pub output: OutputOptions,
-    /// Write a chart of the results as an SVG file into this directory, which is created if it does not
-    /// exist
-    #[arg(long, value_name = "DIR")]
-    pub plot: Option<PathBuf>,
-}
-
-impl Sinks {
-    /// Checks, before a run, that the results can be written, and creates the directory of the chart.
-    pub fn check<'a>(&'a self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
-        self.output.check_with_folder(inputs, self.plot.as_deref())?;
-        Ok(self.plot.as_deref().map_or(Ok(()), output_file::folder)?)
-    }
-
-    /// Writes the results, and the chart if a directory is named. The results are shown even if the chart
-    /// cannot be written.
-    pub fn write<R: Serialize>(
-        &self,
-        report: &R,
-        page: impl FnOnce(&R) -> Page,
-        chart: impl FnOnce(&Path, &R) -> Result<PathBuf>,
-    ) -> Result<()> {
-        let drawn = self.plot.as_deref().map(|folder| chart(folder, report)).transpose();
-        let file = drawn.as_ref().ok().and_then(Option::as_deref);
-        let shown = self.output.write_beside(file.as_slice(), report, || page(report));
-        drawn.and(shown)
-    }
 }
 
 /// A line on standard error, if that is a terminal, that says what the program does and how far it is, until
@@ -148,38 +76,38 @@ impl Sinks {
 pub struct Progress {
     what: &'static str,
     steps: usize,
-    /// The steps that are done; `None` if nobody sees the line.
-    done: Option<Shared<usize>>,
+    /// The steps that are done.
+    done: Shared<usize>,
 }
 
 /// Shows what the program does in `steps` steps.
 pub fn progress(steps: usize, what: &'static str) -> Progress {
-    let done = io::stderr().is_terminal().then(Shared::default);
-    let line = Progress { what, steps, done };
-    // The first step may take long.
-    line.inc(0);
-    line
+    show_line(format_args!("{what} 0 %"));
+    Progress { what, steps, done: Shared::default() }
 }
 
 impl Progress {
     /// Counts steps that are done.
     pub fn inc(&self, steps: usize) {
-        let Some(done) = &self.done else { return };
-        let percent = |done| 100 * done / self.steps.max(1);
-        let before = percent(done.get());
-        done.set(done.get() + steps);
-        let now = percent(done.get());
-        if steps == 0 || now != before {
-            let _ = write!(io::stderr(), "\r\x1b[K{} {now} %", self.what);
+        let before = self.done.get();
+        self.done.set(before + steps);
+        let [before, now] = [before, before + steps].map(|done| 100 * done / self.steps.max(1));
+        if now != before {
+            show_line(format_args!("{} {now} %", self.what));
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.done.is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        show_line(format_args!(""));
+    }
+}
+
+/// Replaces the line of a terminal on standard error.
+fn show_line(words: Arguments<'_>) {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\x1b[K{words}");
     }
 }
 
@@ -207,10 +135,13 @@ fn shown_ratio(ratio: f64) -> String {
     format!("{ratio:.decimals$}")
 }
 
-/// Says how many times `better` something is than the two gathers without a buffer: of every selected row, and
-/// without the repeats of a step.
-pub fn beside_gathers(better: &str, [every, once]: [f64; 2]) -> String {
-    let [every, once] = [every, once].map(shown_ratio);
+/// Says how many times `better` something that takes `own` is than the two gathers without a buffer, which take
+/// `gathers`: that of every selected row, and that without the repeats of a step.
+pub fn beside_gathers(better: &str, gathers: [f64; 2], own: f64) -> String {
+    if own == 0.0 {
+        return "no byte copied".to_owned();
+    }
+    let [every, once] = gathers.map(|gather| shown_ratio(gather / own));
     let first = format!("{every} times {better} a gather of every selected row");
     let better = better.replace(" bytes", "");
     if every == once {

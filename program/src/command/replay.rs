@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::baseline::{HitCount, count_operator_hits};
+use crate::baseline::count_operator_hits;
 use crate::disk::folder_on_disk;
-use crate::output_file::is_stdout;
+use crate::output_file;
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
@@ -25,16 +25,13 @@ use super::engine_options::{DeviceChoice, DeviceOptions, ROW_BYTES, RowOptions, 
 use super::lifetimes::recommended;
 use super::output::{self, OutputOptions, Page};
 use super::trace_options::TraceOptions;
-use crate::checks::{in_range, require};
-use report::{MemoryUse, Tally, report};
+use crate::checks::in_range;
+use report::{Tally, report};
 use results::Results;
 use world::World;
 
 #[derive(clap::Args, Debug)]
 #[command(
-    mut_arg("lifetime", |rule| rule.help("Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or \
-        learned (each request learns which slots to keep; wide only) [default: wide the rule that avsg size \
-        recommends for the trace, on an Ascend device constant:127 if S >= 4*K; paper constant:16]")),
     after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes \
                   are sums over all requests and steps, and latencies are of a step of the whole batch. Example:\n  \
                   avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
@@ -67,8 +64,7 @@ pub struct Options {
     /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
-    /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file; - is standard
-    /// output, in place of the report
+    /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
     #[arg(long, value_name = "FILE.npz")]
     results: Option<PathBuf>,
     #[command(flatten)]
@@ -76,16 +72,16 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
-    options.output.check(options.trace.paths(), options.results.as_deref())?;
+    options.output.check(options.trace.paths())?;
+    let file = options.results.as_deref();
+    file.map_or(Ok(()), |file| output_file::check(file, options.trace.paths()))?;
     let trace = options.trace.read()?;
-    let page = options.page as usize;
     let params = geometry(options, &trace)?;
-    let limit = format!("it must be at most S = {}", params.slots);
-    require(options.page <= params.slots, "--page", page, limit, "choose 16 to 128")?;
+    in_range("--page", options.page, 0..=params.slots, "choose 16 to 128, and at most S")?;
     in_range("--requests", options.requests, 1..=4096, "choose 1 to 64, for example")?;
     let format = options.rows.format(|| Ok(ROW_BYTES))?;
     let config = options.device.config(params, options.requests);
-    let rows = trace.rows().next_multiple_of(page.max(1));
+    let rows = trace.rows().next_multiple_of(options.page.max(1) as usize);
     let mut pool = PoolConfig::new(1, rows, format.clone());
     if let Some(folder) = &options.file {
         pool.file = Some(PoolFile::new(&folder_on_disk("--file", Some(folder))?));
@@ -102,30 +98,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let sparse = options.device.device == DeviceChoice::Cpu
         && options.file.is_none()
         && sparse::is_worthwhile(host_pool, host_rows_used, rows);
-    let memory = MemoryUse { slots, tables, host_pool, host_rows_used };
+    let memory = [slots, tables, host_rows_used];
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {
-        let simulated = options.device.device == DeviceChoice::AscendSim;
-        let what = if simulated { "compile kernels" } else { "create the engine" };
-        output::show_during(what, || options.device.engine(config, &pool))?
+        output::show_during("create the engine", || options.device.engine(config, &pool))?
     };
     let (tally, results, engine) = replay(options, &trace, engine, &used)?;
     let is_right = tally.wrong_rows == 0;
     let mut page = Page::default();
     options.trace.warning(&trace).iter().for_each(|warning| page.text(warning));
     let name = options.trace.name();
-    let figures = report(&mut page, (&name, &trace), &engine, sparse, &memory, tally)?;
-    let file = options.results.as_deref();
+    let figures = report(&mut page, (&name, &trace), &engine, sparse, memory, tally)?;
     // The report is shown even if the file cannot be written.
-    let write = |(results, path): (Results, _)| {
-        output::show_during("write", || results.write(path, trace.tokens, trace.k))
-    };
-    let written = results.zip(file).map_or(Ok(()), write);
-    let named = file.filter(|file| written.is_ok() || is_stdout(file));
-    let shown = options.output.write_beside(named.as_slice(), &figures, || page);
+    let written = file.map_or(Ok(()), |file| results.write(file, trace.tokens, trace.k));
+    options.output.write(&figures, || page)?;
     written?;
-    shown?;
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -147,9 +135,8 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
         }
     } else if table.is_rule_open() {
         let machine = Machine::find(device.machine)?;
-        let hits = |params: &Params| Ok(count_operator_hits(trace, params, machine)?);
-        let rules = || recommended(params, trace.steps, hits, HitCount::misses);
-        [(params, _), _] = output::show_during("rules", rules)?;
+        let hits = |params: &Params| Ok(vec![count_operator_hits(trace, params, machine)?]);
+        (params, _) = output::show_during("rules", || recommended(params, trace.steps, hits))?;
     }
     Ok(params)
 }
@@ -164,23 +151,22 @@ fn used_rows(trace: &Trace, rows: usize) -> Vec<bool> {
     used
 }
 
-/// Replays the trace with the rows of the pool that are `used`, and returns the figures and, if the options
-/// name a file for them, the results.
+/// Replays the trace with the rows of the pool that are `used`, and returns the figures, the results and
+/// the engine.
 fn replay(
     options: &Options,
     trace: &Trace,
     mut engine: Engine,
     used: &[bool],
-) -> Result<(Tally, Option<Results>, Engine)> {
-    let (b, words) = (options.requests, trace.tokens * trace.k);
+) -> Result<(Tally, Results, Engine)> {
+    let b = options.requests;
     let bar = output::progress(trace.steps, "replay");
     let mut world = World::new(trace, &engine, b, used)?;
     let mut plan = engine.new_plan(b * trace.tokens, b)?;
-    let mut results = options.results.as_ref().map(|_| Results::default());
-    let mut tags = vec![0; words];
+    let mut results = Results::default();
     let in_one = options.launches == 1;
     let mut tally = Tally::start(if in_one { &["step"] } else { &["plan", "transfer"] });
-    for (step, ids) in trace.ids.chunks_exact(words).enumerate() {
+    for step in 0..trace.steps {
         world.begin_step(trace, step);
         let segments = world.fresh();
         let fresh = segments.as_ref().map(|segments| Fresh { segments });
@@ -198,13 +184,13 @@ fn replay(
             tally.record(1, planned.elapsed());
         }
 
-        world.verify(&engine, &plan, &mut tally, &mut tags);
+        let tags = world.verify(&engine, &plan, &mut tally);
         tally.count(step, &plan);
-        if let Some(results) = &mut results {
-            results.push(&engine, &plan, ids, &tags);
+        if options.results.is_some() {
+            results.push(&engine, &plan, &world.append.ids, &tags);
         }
         if let Some(fresh) = fresh {
-            engine.append(&world.append_batch(), 0, fresh)?;
+            engine.append(&world.append.batch(), 0, fresh)?;
         }
         bar.inc(1);
     }

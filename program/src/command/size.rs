@@ -5,6 +5,7 @@ mod disk_times;
 mod report;
 mod show;
 mod time;
+mod wish;
 
 use std::process::ExitCode;
 
@@ -18,14 +19,14 @@ use super::busy::Watch;
 use super::engine_options::TableOptions;
 use super::lifetimes::{least_slots, recommended};
 use super::model::ModelOptions;
-use super::output::{self, Sinks};
+use super::output::{self, OutputOptions};
 use super::trace_options::TraceOptions;
-use super::traces::{Taken, Traces, lru_hits, operator_hits};
-use crate::baseline::HitCount;
-use crate::quantity::{gigabytes, percent};
+use super::traces::{Taken, Traces, operator_hits, policy_hits};
+use crate::baseline::{ExactLru, HitCount};
 use deployment::Deployment;
-use report::{Copies, OtherRule, Point, Recommended, Report, Wish, Worst};
+use report::{Copies, Point, Report, Worst};
 use time::TimeOptions;
+use wish::Wish;
 
 /// The exit status if no measured S has what was asked for.
 const UNMET: u8 = 3;
@@ -34,8 +35,6 @@ const STRIDE: usize = 64;
 
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("lifetime", |rule| rule.help("Lifetime rule as of avsg replay, the only one to measure [default: wide both \
-        constant:127 and learned, paper constant:16]")),
     after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless \
                   --lifetime names one, and shows the default rule, or the other one if the trace shows that it misses less. \
                   The first step, which starts with an empty buffer, is left out. Times are a model, in which the matching \
@@ -43,7 +42,6 @@ const STRIDE: usize = 64;
                   --hit-rate, --tpot-ms and --device-gb ask for. Examples:\n  \
                   avsg size tests/data/nomicon-4k-k256.npz\n  \
                   avsg size ids.npy --device-gb 4 --requests 16\n  \
-                  avsg size ids.npy --link-gbs 50 --requests 8\n  \
                   avsg size ids.npy --link-gbs 50 --match-us 60 --step-ms 40 --tpot-ms 12\n  \
                   avsg size ids.npy --link disk:/var/tmp --indexers 21\n  \
                   avsg size ids.npy --config config.json --context 128K\n  \
@@ -64,31 +62,26 @@ pub struct Options {
     /// the trace selects from, which are the default
     #[arg(long, value_name = "N")]
     context: Option<usize>,
-    /// Recommend the least S with this hit rate, 1 to 100
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    hit_rate: Option<f64>,
-    /// Recommend the S that copies least of those that fit this much device memory: 4, 4G or 4GB for
-    /// 4 * 10^9 bytes, 4Gi for 4 * 2^30
-    #[arg(long, value_name = "GB", value_parser = gigabytes)]
-    device_gb: Option<f64>,
+    #[command(flatten)]
+    wish: Wish,
     #[command(flatten)]
     time: TimeOptions,
     #[command(flatten)]
-    sinks: Sinks,
+    output: OutputOptions,
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
-    options.sinks.check(options.trace.paths())?;
+    options.output.check(options.trace.paths())?;
     // What the trace does not decide is checked before the trace is read.
     options.model.model(None, Some(usize::MAX))?;
     let report = measure(options)?;
-    options.sinks.write(&report, show::page, show::chart)?;
+    options.output.write(&report, || show::page(&report))?;
     let is_unmet = report.recommended.is_none() && report.no_buffer.is_some();
     Ok(if is_unmet { ExitCode::from(UNMET) } else { ExitCode::SUCCESS })
 }
 
 fn measure(options: &Options) -> Result<Report> {
-    let traces = &Traces::new(options.trace.read_all()?)?;
+    let traces = &Traces::new(&options.trace)?;
     let layers = options.trace.takes_all_layers().then(|| traces.layers());
     let model = options.model.model(None, layers)?;
     let deployment = Deployment::new(model, options.context, traces)?;
@@ -99,49 +92,30 @@ fn measure(options: &Options) -> Result<Report> {
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;
     // What a step copies that misses `misses` rows of each layer and request, with these times of matching.
     let copies = |misses: f64, us: [f64; 3]| {
-        let bytes = deployment.bytes(misses);
-        let times = model.as_ref().map(|model| us.map(|us| model.times(misses, bytes, us)));
-        Copies {
-            misses_per_step: misses,
-            bytes_per_step: bytes,
-            times: times.map(|[median, ..]| median),
-            range: times.filter(|_| us[1] < us[2]).map(|[_, low, high]| [low, high]),
-        }
+        let times = model.as_ref().map(|model| us.map(|us| model.times(misses, us)));
+        Copies { misses_per_step: misses, bytes_per_step: deployment.bytes(misses), times }
     };
 
     let is_rule_open = options.table.is_rule_open();
-    let device_bytes =
-        |slots| deployment.device_bytes(options.table.params(trace.k, trace.tokens, slots, 0)?);
-    let wish = Wish {
-        hit_rate: options.hit_rate,
-        tpot_ms: options.time.tpot_ms,
-        device_bytes: options.device_gb,
-    };
-    let sizes = sizes(&options.slots, traces, all, wish.device_bytes, device_bytes)?;
+    let table = |slots| options.table.params(trace.k, trace.tokens, slots, 0);
+    let device_bytes = |slots| deployment.device_bytes(table(slots)?);
+    let sizes = sizes(&options.slots, traces, all, options.wish.device_bytes, device_bytes)?;
     let bar = output::progress(sizes.len() * (1 + usize::from(is_rule_open)), "size");
-    let mut points = Vec::new();
+    let (mut points, mut spreads) = (Vec::new(), Vec::new());
     let watch = Watch::start();
-    let mut spreads = Vec::new();
     for slots in sizes {
         let measure = |params: &Params| {
             let counts = operator_hits(traces, params, machine);
             bar.inc(1);
             counts
         };
-        let params = options.table.params(trace.k, trace.tokens, slots, 0)?;
-        let sum = |counts: &Vec<HitCount>| counts.iter().copied().sum::<HitCount>();
-        let misses = |counts: &Vec<HitCount>| sum(counts).misses();
-        let ((params, counts), other) = if is_rule_open {
-            let [best, other] = recommended(params, traces.counted(), measure, misses)?;
-            (best, Some(other))
+        let params = table(slots)?;
+        let (params, counts) = if is_rule_open {
+            recommended(params, traces.counted(), measure)?
         } else {
-            ((params, measure(&params)?), None)
+            (params, measure(&params)?)
         };
-        let other_rule = other.map(|(params, counts)| OtherRule {
-            lifetime: params.lifetime.to_string(),
-            hit_rate: sum(&counts).percent(),
-        });
-        let hits = sum(&counts);
+        let hits: HitCount = counts.iter().copied().sum();
         let us = model.as_ref().map(|model| model.matching(trace, &params, machine));
         let us = us.transpose()?.unwrap_or_default();
         spreads.push(us[2] / us[0]);
@@ -150,31 +124,26 @@ fn measure(options: &Options) -> Result<Report> {
             lifetime: params.lifetime.to_string(),
             hit_rate: hits.percent(),
             worst: Worst::of(traces, &counts),
-            lru_hit_rate: lru_hits(traces, slots as usize)?.percent(),
             copies: traces.misses_per_step(&hits).map(|misses| copies(misses, us)),
             device_bytes: deployment.device_bytes(params)?,
-            other_rule,
         });
     }
     drop(bar);
     let is_timed = model.as_ref().is_some_and(|model| model.match_us.is_none());
     let disturbance = is_timed.then(|| watch.stop(trace.steps * points.len(), spreads));
-
-    let best = wish.recommended(&points, deployment.host_bytes);
-    let recommended = best.map(|p| Recommended { slots: p.slots, lifetime: p.lifetime.clone() });
     let [no_buffer, no_repeats] =
         [selected, once].map(|rows| rows.map(|rows| copies(rows, [0.0; 3])));
     Ok(Report {
         taken: Taken::new(&options.trace, traces),
         traces: traces.all.len(),
         ceiling: all.percent(),
+        recommended: options.wish.recommended(&points, deployment.host_bytes).cloned(),
         deployment,
         model,
         disturbance,
         no_buffer,
         no_repeats,
-        recommended,
-        wish,
+        wish: options.wish,
         points,
     })
 }
@@ -194,7 +163,7 @@ fn sizes(
         let mut slots = least_slots(traces.first().tokens * traces.first().k);
         while sizes.last().is_none_or(|&last| 2 * last <= MAX_PAPER_SLOTS) {
             sizes.push(slots);
-            if lru_hits(traces, slots as usize)?.hits == all.hits {
+            if policy_hits(traces, |_| Ok(ExactLru::new(slots as usize)?))?.hits == all.hits {
                 break;
             }
             slots *= 2;

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::output_file;
 use crate::synth::{CONTEXT, Synth};
 use anyhow::Result;
 
-use super::output::{self, OutputOptions, Page};
+use super::output;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "The same options give the same ids on every machine. Example:\n  \
@@ -35,23 +36,20 @@ pub struct Options {
     /// Write the trace to this file; - is standard output, in place of the parameters
     #[arg(long, value_name = "FILE.npz")]
     out: PathBuf,
-    #[command(flatten)]
-    output: OutputOptions,
 }
 
 pub fn run(options: &Options) -> Result<()> {
     let &Options { gamma, mu, k, steps, seed, context, .. } = options;
     let synth = Synth { gamma, mu, k, steps, seed, context };
     synth.check()?;
-    options.output.check([], [options.out.as_path()])?;
+    output_file::check(&options.out, [])?;
     let bar = output::progress(steps, "synth");
     let trace = synth.trace_with(|| bar.inc(1))?;
     drop(bar);
     output::show_during("write", || trace.write(&options.out))?;
-    options.output.write_beside(&[&options.out], &synth, || {
-        let steps = output::count(steps, "step");
-        let mut page = Page::default();
-        page.text(format!("{steps} of {k} ids below {context}, gamma {gamma}, mu {mu}"));
-        page
-    })
+    if !output_file::is_stdout(&options.out) {
+        let (steps, out) = (output::count(steps, "step"), options.out.display());
+        println!("{steps} of {k} ids below {context}, gamma {gamma}, mu {mu}\nwritten   {out}");
+    }
+    Ok(())
 }

@@ -58,12 +58,11 @@ impl PartOptions {
         let file = name_of(path);
         let parts = show_during("read", || Trace::read_parts(path, self.layer, self.request));
         let named = |(part, trace): (TracePart, Trace)| {
-            let axis = |pick, noun, number: Option<usize>| {
-                let number = number.filter(|_| pick == Some(Pick::All));
+            let axis = |noun, number: Option<usize>| {
                 number.map_or(String::new(), |number| format!(", {noun} {number}"))
             };
-            let layer = axis(self.layer, "layer", part.layer);
-            let name = format!("{file}{layer}{}", axis(self.request, "request", part.request));
+            let layer = axis("layer", part.layer);
+            let name = format!("{file}{layer}{}", axis("request", part.request));
             warn_of_repeats(&name, &trace);
             Named { name, part, trace }
         };
@@ -126,26 +125,26 @@ impl TraceOptions {
         self.taken(&self.name(), self.part.read(&self.trace[0])?)
     }
 
-    /// Reads the steps that the options select of all parts of each file, which have one N_q and one K.
-    pub fn read_all(&self) -> Result<Vec<Vec<Named>>> {
-        let mut files: Vec<Vec<Named>> = Vec::new();
+    /// Reads the steps that the options select of all parts of each file, which have one N_q and one K. Returns them, and
+    /// the steps of all files.
+    pub fn read_all(&self) -> Result<(Vec<Named>, usize)> {
+        let (mut all, mut steps) = (Vec::<Named>::new(), 0);
         for path in self.paths() {
-            let mut parts = Vec::new();
+            let before = all.len();
             for Named { name, part, trace } in self.part.read_parts(path)? {
                 let trace = self.taken(&name, trace)?;
-                if let Some(Named { name: first, trace: Trace { tokens, k, .. }, .. }) =
-                    files.iter().flatten().next()
+                if let Some(Named { name: first, trace: Trace { tokens, k, .. }, .. }) = all.first()
                 {
                     let value = format!("{} and {} in {name}", trace.tokens, trace.k);
                     let limit = format!("they are {tokens} and {k} in {first}");
                     let is_one = (&trace.tokens, &trace.k) == (tokens, k);
                     require(is_one, "N_q and K", value, limit, "pass traces of one model")?;
                 }
-                parts.push(Named { name, part, trace });
+                all.push(Named { name, part, trace });
             }
-            files.push(parts);
+            steps += all[before].trace.steps;
         }
-        Ok(files)
+        Ok((all, steps))
     }
 
     /// Returns whether the options take every layer of the files.
@@ -197,19 +196,14 @@ impl TraceOptions {
             trace = trace.truncated(steps)?;
         }
         let Trace { tokens, k, .. } = trace;
-        let remedy = match tokens {
-            1 => "select fewer ids",
-            _ => {
-                "pass --layer or --request (N or all) if the axis before K has layers or requests, or --mtp0 \
-                 to take each token as a step"
-            }
-        };
-        let limit = format!("the tokens of one request in a step are at most {MAX_TOKENS}");
-        let few = require(tokens <= MAX_TOKENS as usize, "N_q", tokens, limit, remedy);
-        let limit = format!("it must be at most S, and the largest S is {MAX_SLOTS}");
-        let (ids, value) = (tokens * k, format!("{} ({tokens} * {k})", tokens * k));
-        let fits = || require(ids <= MAX_SLOTS as usize, "N_q*K", value, limit, remedy);
-        few.and_then(|()| fits()).with_context(|| name.to_owned())?;
+        let remedy = "pass --layer or --request (N or all) if the axis before K has layers or requests, --mtp0 to take each \
+                      token as a step, or select fewer ids";
+        let value = format!("{tokens} * {k} = {}", tokens * k);
+        let limit = format!(
+            "N_q, the tokens of one request in a step, is at most {MAX_TOKENS}, and N_q*K at most {MAX_SLOTS}, the largest S"
+        );
+        let fits = tokens <= MAX_TOKENS as usize && tokens * k <= MAX_SLOTS as usize;
+        require(fits, "N_q*K", value, limit, remedy).with_context(|| name.to_owned())?;
         Ok(trace)
     }
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::output::{count, show_during};
 use super::trace_options::{Named, TraceOptions};
 use crate::baseline::{
-    ExactLru, HitCount, Policy, count_ceiling, count_hits, count_operator_hits, count_repeats,
+    HitCount, Policy, count_ceiling, count_hits, count_operator_hits, count_repeats,
 };
-use crate::trace::{Repeats, Trace, TracePart};
+use crate::trace::{Trace, TracePart};
 
 /// Traces of one N_q and one K, and the hits of a buffer of unlimited size on each of them.
 pub struct Traces {
@@ -21,11 +21,9 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Takes the parts of one file or more.
-    pub fn new(files: Vec<Vec<Named>>) -> Result<Self> {
-        let recorded =
-            files.iter().flat_map(|parts| parts.first()).map(|part| part.trace.steps).sum();
-        let all: Vec<Named> = files.into_iter().flatten().collect();
+    /// Reads the parts of one file or more.
+    pub fn new(options: &TraceOptions) -> Result<Self> {
+        let (all, recorded) = options.read_all()?;
         let ceiling = |named: &Named| Ok(count_ceiling(&named.trace)?);
         let ceilings = show_during("ceiling", || all.iter().map(ceiling).collect::<Result<_>>())?;
         Ok(Self { all, ceilings, recorded })
@@ -78,15 +76,6 @@ impl Traces {
     pub fn misses_per_step(&self, count: &HitCount) -> Option<f64> {
         count.percent().map(|_| count.misses() as f64 / (self.counted() - 1) as f64)
     }
-
-    /// Returns the repeats within the rows of all traces, and the place of the first one in its trace.
-    pub fn repeats(&self) -> Repeats {
-        self.iter().map(Trace::repeats).fold(Repeats::default(), |all, one| Repeats {
-            ids: all.ids + one.ids,
-            rows: all.rows + one.rows,
-            first: all.first.or(one.first),
-        })
-    }
 }
 
 /// What was taken of the traces, as reports have it.
@@ -101,12 +90,13 @@ pub struct Taken {
     steps: usize,
     pub tokens: usize,
     pub k: usize,
-    repeats: Repeats,
+    /// Ids that their row selected before.
+    repeats: u64,
 }
 
 impl Taken {
     pub fn new(options: &TraceOptions, traces: &Traces) -> Self {
-        let (first, repeats) = (traces.first(), traces.repeats());
+        let first = traces.first();
         let last = traces.all.last().map_or(TracePart::default(), |named| named.part);
         Self {
             trace: options.name(),
@@ -115,21 +105,13 @@ impl Taken {
             steps: traces.recorded,
             tokens: first.tokens,
             k: first.k,
-            repeats,
+            repeats: traces.iter().map(|trace| trace.repeats().ids).sum(),
         }
     }
 
-    /// Returns the words about the axes, or with `is_short` the sizes alone.
-    pub fn words(&self, is_short: bool) -> String {
-        let Self { trace, taken, steps, tokens, k, .. } = self;
-        let sizes = format!("N_q {tokens}, K {k}");
-        format!("{trace}: {}, {}", count(*steps, "step"), if is_short { &sizes } else { taken })
+    pub fn words(&self) -> String {
+        format!("{}: {}, {}", self.trace, count(self.steps, "step"), self.taken)
     }
-}
-
-/// Counts the hits of exact LRU with this many slots.
-pub fn lru_hits(traces: &Traces, slots: usize) -> Result<HitCount> {
-    policy_hits(traces, |_| Ok(ExactLru::new(slots)?))
 }
 
 /// Counts the hits of a policy, which starts with an empty buffer on each trace.

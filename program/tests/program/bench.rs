@@ -15,7 +15,7 @@ fn positive(row: &Value, fields: &[&str]) {
 fn match_times_the_operator_with_each_rule_beside_the_others() {
     let trace = file("match.npz");
     let trace = trace.display();
-    json(&format!("synth --gamma 0.7 --mu 0.5 --k 128 --steps 60 --context 2048 --out {trace}"));
+    text(&format!("synth --gamma 0.7 --mu 0.5 --k 128 --steps 60 --context 2048 --out {trace}"));
     let names = |options: &str| -> Vec<String> {
         let report = json(&format!("bench match {trace} --k 64 --steps 30 {options}"));
         assert_eq!((&report["k"], &report["steps"]), (&64.into(), &30.into()));
@@ -56,18 +56,17 @@ fn info_computes_the_sizes_by_their_formulas() {
     let bytes = &report["bytes"];
     let table = 64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4 + 4096 + 8192 / 2;
     assert_eq!(bytes["table"].as_u64(), Some(table));
-    assert_eq!(bytes["slots_per_request"].as_u64(), Some(78 * 8192 * 1152));
     assert_eq!(bytes["slots"].as_u64(), Some(2 * 78 * 8192 * 1152));
-    let pool = bytes["host_pool_per_request"].as_u64().unwrap();
-    assert!((78 * 65536 * 1152..78 * 65536 * 1160).contains(&pool), "{pool}");
+    let pool = bytes["host_pool"].as_u64().unwrap();
+    assert!((2 * 78 * 65536 * 1152..2 * 78 * 65536 * 1160).contains(&pool), "{pool}");
     assert!(report["available_bytes"].is_u64());
     assert!(!report["cpu"]["machines"].as_array().unwrap().is_empty());
 
-    let two = json("info --segments 1024,128 --spread 2 --indexers 21 --page 128 --context 100");
+    let two = json("info --row-bytes 1024,128 --spread 2 --indexers 21 --page 128 --context 100");
     let geometry = &two["geometry"];
     assert_eq!((&geometry["retries"], &geometry["context"]), (&7.into(), &128.into()));
     let table = two["bytes"]["table"].as_u64().unwrap();
-    assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
+    assert_eq!(two["bytes"]["tables"].as_u64(), Some(21 * table.next_multiple_of(64)));
     let shown = text("info");
     assert!(shown.starts_with("It takes 752.") && shown.contains("736"), "{shown}");
 }

@@ -68,32 +68,14 @@ fn every_subcommand_has_a_manual_page_and_a_completion() {
 #[test]
 fn the_version_names_the_commit() {
     let version = text("--version");
-    let (start, rest) = version.split_once(env!("CARGO_PKG_VERSION")).unwrap();
+    let (start, commit) = version.trim().split_once(env!("CARGO_PKG_VERSION")).unwrap();
     assert_eq!(start, "avsg ");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
-    let head = head.ok().filter(|output| output.status.success());
     // An archive of the sources has no commit.
-    let Some(head) = head else { return };
-    let commit = rest.trim().trim_start_matches('(').trim_end_matches(')');
-    assert!(String::from_utf8(head.stdout).unwrap().starts_with(commit), "{version}");
-    assert!(commit.len() >= 7, "{version}");
-}
-
-#[test]
-fn shared_options_say_the_same_in_every_help() {
-    for (names, spread) in [
-        (&["replay", "info"][..], "[default: wide 4, and 2 on an Ascend device, paper 1]"),
-        (&["emit", "opp"], "[default: wide 2, paper 1]"),
-        (&["synth", "compare", "bench match", "bench transfer"], ""),
-    ] {
-        for name in names {
-            let help = text(&format!("{name} --help"));
-            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-            has(&help, &["--json <FILE> Write the results as JSON", spread]);
-            assert!(!help.contains("--trace"), "{name}: {help}");
-        }
-    }
+    let Some(head) = head.ok().filter(|output| output.status.success()) else { return };
+    let commit = commit.trim_start_matches(" (").trim_end_matches(')');
+    assert!(commit.len() >= 7 && head.stdout.starts_with(commit.as_bytes()), "{version}");
 }
 
 #[test]
@@ -126,7 +108,7 @@ fn nothing_to_count_is_no_percentage() {
         let model = "--tpot-ms 50 --step-ms 40 --link-gbs 50";
         let size = format!("size {path} --hit-rate 95 {model}");
         let report = json(&size);
-        for name in ["hit_rate", "lru_hit_rate", "copies"] {
+        for name in ["hit_rate", "copies"] {
             assert_eq!(report["points"][0][name], Value::Null, "{path}");
         }
         for name in ["recommended", "ceiling", "no_buffer"] {
@@ -153,6 +135,6 @@ fn defaults_are_sizes_and_rules_that_exist_and_info_sizes_for_the_device_that_is
     assert_eq!((&device["name"], &device["vector_cores"]), (&"ascend-sim".into(), &40.into()));
     assert!(device["free_bytes"].as_u64().unwrap() > 1 << 30);
     assert!(device["unified_buffer_bytes"].as_u64().unwrap() < 188_416);
-    assert!(report["fits_here"].is_null() && report["bytes"]["working_columns"].is_null());
+    assert!(report["fits_here"].is_boolean() && report["bytes"]["working_columns"].is_null());
     has(&text("info --device ascend --spread 2"), &["device    ascend: "]);
 }

@@ -1,11 +1,13 @@
-//! Tests of `avsg replay`: its results agree with a model.
+//! Tests of `avsg replay`: every row is right, and the counts are those of `size` and of the paper's equations.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io::Read;
 
+use avsg::cpu::machine::Machine;
+use avsg::device::params::{Lifetime, Params, Table};
+use avsg_cli::baseline::count_operator_hits;
 use avsg_cli::trace::Trace;
-use avsg_testkit::content::tag;
-use npyz::NpyFile;
 use serde_json::Value;
 use zip::ZipArchive;
 
@@ -13,90 +15,48 @@ use crate::support::{
     SAMPLE, command, errors, file, has, has_cpp_compiler, json, near, npy, number, refused, text,
 };
 
-/// Returns the values of an array in the results of a test, which has this shape.
-fn array<T: npyz::Deserialize>(name: &str, array: &str, shape: &[u64]) -> Vec<T> {
-    let path = file(&format!("{name}.npz"));
-    let mut archive = ZipArchive::new(File::open(path).expect("a file")).expect("an npz file");
-    let file = archive.by_name(&format!("{array}.npy")).expect("an array of that name");
-    let array = NpyFile::new(file).expect("a NumPy file");
-    assert_eq!(array.shape(), shape);
-    array.into_vec().expect("the right dtype")
-}
-
-/// Replays a trace with `stable`, checks the results file against a `HashMap` from slots to ids, and returns
-/// the JSON.
-fn replay_and_check(path: &str, options: &str, name: &str) -> Value {
-    let out = file(&format!("{name}.npz"));
-    let json = json(&format!("replay {path} --results {} {options}", out.display()));
-    let trace = Trace::read(path).expect("a trace");
-    let trace =
-        if options.contains("--mtp0") { trace.as_mtp0().expect("causal ids") } else { trace };
-    let steps = json["steps"].as_u64().expect("a number") as usize;
-    let trace = trace.truncated(steps).expect("at least one step");
-    let stable = trace.stable.as_ref().expect("the trace has `stable`");
-    let (tokens, k) = (trace.tokens, trace.k);
-    let cores = json["geometry"]["cores"].as_u64().expect("a number") as usize;
-    let shape = [trace.steps, tokens, k].map(|n| n as u64);
-    let slot = array::<i32>(name, "slot", &shape);
-    let (hit, tags) = (array::<u8>(name, "hit", &shape), array::<u64>(name, "tag", &shape));
-    let misses = array::<i32>(name, "misses", &shape[..2]);
-    let missed: i32 = misses.iter().sum();
-    let miss = array::<i32>(name, "miss", &[missed as u64, 4]);
-    let cut = array::<i32>(name, "cut", &[shape[0], cores as u64 + 1]);
-
-    let mut id_in_slot: HashMap<i32, i32> = HashMap::new();
-    let mut version: HashMap<i32, u32> = HashMap::new();
-    let mut list = miss.chunks_exact(4);
-    for step in 0..trace.steps {
-        version.extend((0..tokens as i32).map(|g| (stable[step] + g, step as u32 + 1)));
-        let n: i32 = misses[step * tokens..][..tokens].iter().sum();
-        let mut entries: HashMap<i32, (i32, i32)> = HashMap::new();
-        let mut last = -1;
-        for entry in list.by_ref().take(n as usize) {
-            assert_eq!(entry[0], step as i32);
-            assert!(entry[1] > last, "token order");
-            last = entry[1];
-            entries.insert(entry[1], (entry[2], entry[3]));
-        }
-        for i in 0..tokens * k {
-            let at = step * tokens * k + i;
-            let id = trace.ids[at];
-            if let Some(&(miss_id, miss_slot)) = entries.get(&(i as i32)) {
-                assert_eq!((hit[at], miss_id, miss_slot), (0, id, slot[at]));
-                id_in_slot.insert(slot[at], id);
-            } else {
-                assert_eq!(hit[at], 1);
-                assert_eq!(id_in_slot.get(&slot[at]), Some(&id), "a hit's slot holds its id");
-            }
-            let v = version.get(&id).copied().unwrap_or(0);
-            assert_eq!(tags[at], tag(id, v), "step {step}, id {id}");
-        }
-        let cuts = &cut[step * (cores + 1)..][..=cores];
-        assert_eq!((cuts[0], cuts[cores]), (0, n));
-        if !options.contains("--requests") {
-            let sizes = cuts.windows(2).map(|w| w[1] - w[0]);
-            assert!(sizes.clone().max().unwrap_or(0) - sizes.min().unwrap_or(0) <= 1);
-        }
-    }
-    assert_eq!(json["wrong_rows"], 0);
-    if !options.contains("--requests") {
-        assert_eq!(json["misses"], missed);
-        assert_eq!(json["verified_rows"].as_u64(), Some(trace.ids.len() as u64));
-    }
+/// Replays a trace, whose ids must all get their rows, and returns the JSON.
+fn replayed(path: &str, options: &str) -> Value {
+    let json = json(&format!("replay {path} {options}"));
+    let g = &json["geometry"];
+    let sizes = [&json["steps"], &g["tokens"], &g["k"], &g["requests"]];
+    let ids: u64 = sizes.iter().map(|n| n.as_u64().expect("a number")).product();
+    assert_eq!(
+        (&json["verified_rows"], &json["wrong_rows"]),
+        (&ids.into(), &0.into()),
+        "{options}"
+    );
+    near(&json["bytes_copied"], number(&json["misses"]) * number(&g["row_bytes"]));
     json
 }
 
+/// Four steps of four tokens are one step of 16.
+fn sixteen() -> String {
+    let four = Trace::read(SAMPLE).expect("the sample");
+    let stable = four.stable.map(|all| all.into_iter().step_by(4).collect());
+    let trace = Trace { steps: four.steps / 4, tokens: 16, stable, ..four };
+    let path = file("sixteen.npz");
+    trace.write(&path).expect("scratch");
+    path.display().to_string()
+}
+
 #[test]
-fn results_agree_with_a_model() {
-    let json = replay_and_check(SAMPLE, "", "plain");
+fn every_row_is_right_with_every_option_and_with_steps_of_sixteen_tokens() {
+    let (json, sixteen) = (replayed(SAMPLE, ""), sixteen());
     assert!(number(&json["hit_rate"]) > 97.0);
-    let fields = ["geometry", "rows_copied", "bytes_copied", "plan_us", "transfer_us", "pages"];
+    let fields = ["plan_us", "transfer_us", "pages"];
     fields.iter().for_each(|field| assert!(!json[field].is_null(), "{field}"));
-    replay_and_check(SAMPLE, "--mtp0 --slots 256 --cores 7 --steps 80", "small");
-    replay_and_check(SAMPLE, "--table paper --slots 1024 --segments 64,9 --steps 20", "paper");
-    replay_and_check(SAMPLE, "--page 16 --requests 3 --row-bytes 656 --steps 16", "paged");
-    let one_launch = "--launches 1 --spread 2 --lifetime constant:127 --steps 16";
-    let json = replay_and_check(SAMPLE, one_launch, "one-launch");
+    for (trace, options) in [
+        (SAMPLE, "--mtp0 --slots 256 --cores 7 --steps 80"),
+        (SAMPLE, "--table paper --slots 1024 --row-bytes 64,9 --steps 20"),
+        (SAMPLE, "--page 16 --requests 3 --row-bytes 656 --steps 16"),
+        (&sixteen, "--slots 8192 --page 16 --steps 8"),
+        // S is N_q * K.
+        (&sixteen, "--slots 4096 --table paper --requests 2 --steps 8"),
+    ] {
+        replayed(trace, options);
+    }
+    let json = replayed(SAMPLE, "--launches 1 --spread 2 --lifetime constant:127 --steps 16");
     assert!(number(&json["step_us"]["p50"]) > 0.0 && json["plan_us"].is_null());
 }
 
@@ -121,37 +81,20 @@ fn readme_shows_the_first_lines_with_the_bytes_of_both_gathers() {
     has(include_str!("../../../README.md"), &[&lines.join("\n")]);
 }
 
-/// Four steps of four tokens are one step of 16.
-#[test]
-fn steps_of_sixteen_tokens_agree_with_a_model() {
-    let four = Trace::read(SAMPLE).expect("the sample");
-    let stable = four.stable.map(|all| all.into_iter().step_by(4).collect());
-    let trace = Trace { steps: four.steps / 4, tokens: 16, stable, ..four };
-    let path = file("sixteen.npz");
-    trace.write(&path).expect("scratch");
-    let path = path.display().to_string();
-    replay_and_check(&path, "--slots 8192 --page 16 --steps 8", "sixteen-learned");
-    // S is N_q * K.
-    let paper = "--slots 4096 --table paper --requests 2 --steps 8";
-    replay_and_check(&path, paper, "sixteen-paper");
-    for command in ["size", "compare"] {
-        let report = json(&format!("{command} {path} --slots 4096 --steps 4"));
-        assert_eq!(report["tokens"], 16, "{command}");
-    }
-}
-
 /// The expected hits come from an independent implementation of the paper's equations in another
 /// language, on the committed trace with one token per step. A print of other bits than the lowest
 /// changes them by up to ten percentage points.
 #[test]
 fn the_papers_table_hits_as_the_papers_equations_do() {
     let trace = Trace::read(SAMPLE).expect("the sample").as_mtp0().expect("causal ids");
-    // A file without `stable`, so that no row is rewritten.
-    let ids = npy("ids.npy", &[trace.steps as u64, 1, trace.k as u64], &trace.ids);
-    for (slots, hits) in [("256", 37_337), ("512", 53_386), ("1024", 61_303)] {
-        let rules = "--table paper --lifetime constant:16 --primes 244529,1003273";
-        let json = json(&format!("replay {ids} {rules} --slots {slots}"));
-        assert_eq!(trace.ids.len() as u64 - json["misses"].as_u64().expect("a count"), hits);
+    // Without `stable`, so that no row is rewritten.
+    let trace = Trace { stable: None, ..trace };
+    let machine = Machine::all()[0];
+    let table = Table::Paper { a1: 244_529, a2: 1_003_273 };
+    for (slots, hits) in [(256, 37_337), (512, 53_386), (1024, 61_303)] {
+        let lifetime = Lifetime::Constant(16);
+        let params = Params { table, lifetime, ..Params::paper(256, 1, slots) };
+        assert_eq!(count_operator_hits(&trace, &params, machine).expect("memory").hits, hits);
     }
 }
 
@@ -160,14 +103,29 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
     if !has_cpp_compiler() {
         return;
     }
-    let file = |options: &str, name: &str| {
-        let report = replay_and_check(SAMPLE, &format!("--slots 1024 --steps 6 {options}"), name);
-        let miss = array::<i32>(name, "miss", &[report["misses"].as_u64().expect("a number"), 4]);
-        (array::<i32>(name, "slot", &[6, 4, 256]), miss)
+    let results = |options: &str, name: &str| {
+        let path = file(name);
+        let to = format!("--slots 1024 --steps 6 --results {} {options}", path.display());
+        let misses = number(&replayed(SAMPLE, &to)["misses"]) as usize;
+        let mut all = ZipArchive::new(File::open(path).expect("a file")).expect("an npz file");
+        ["slot", "hit", "misses", "miss", "tag"].map(|name| {
+            let mut bytes = Vec::new();
+            let mut array = all.by_name(&format!("{name}.npy")).expect("an array");
+            array.read_to_end(&mut bytes).expect("its bytes");
+            // NumPy's header has 128 bytes.
+            let [words, rows] = [6 * 4 * 256, misses].map(|n| 128 + 4 * n);
+            let lengths = HashMap::from([
+                ("slot", words),
+                ("tag", 2 * words - 128),
+                ("miss", 4 * rows - 384),
+            ]);
+            assert!(lengths.get(name).is_none_or(|&len| len == bytes.len()), "{name}");
+            bytes
+        })
     };
-    let cpu = file("--spread 2 --cores 3", "cpu-6");
+    let cpu = results("--spread 2 --cores 3", "cpu-6.npz");
     for options in ["--launches 1 --cores 3", "--launches 2 --cores 40"] {
-        let sim = file(&format!("--device ascend-sim {options}"), "sim-6");
+        let sim = results(&format!("--device ascend-sim {options}"), "sim-6.npz");
         assert!(sim == cpu, "{options}");
     }
     // Requests that decode one sequence share its pool rows. If each of them appended the rows of a step, several cores

@@ -154,19 +154,23 @@ fn hostile_headers_are_refused() {
     let shape =
         |shape: &str| format!("{{'descr': '<i4', 'fortran_order': False, 'shape': ({shape}), }}\n");
     assert!(Trace::read(with(&shape("2, 2, 2"))).is_ok());
-    refused(with(&shape("4294967296, 4294967296, 2")), &["header", "4294967296"]);
-    refused(with(&shape("99999999999999999999999, 1")), &["99999999999999999999999"]);
-    refused(with(&shape("65536, 32767")), &["needs 8589672448 bytes"]);
-    refused(with(&"(".repeat(60000)), &["60000 bytes"]);
-    refused(with("nonsense shape"), &["header"]);
-    refused(with("no such thing\n"), &["no shape"]);
-    refused(with(&format!("{}shape", "(".repeat(1000))), &["header"]);
-    refused(with(&shape("2, 2,\n99999999999")), &["99999999999"]);
-    let cube = |old: &str, new: &str| with(&shape("2, 2, 2").replace(old, new));
-    refused(cube("<i4", "<i4\n"), &["header"]);
-    refused(cube("<i4", "<i4\\n"), &["header"]);
-    refused(cube("<i4", "|O"), &["dtype", "O"]);
-    refused(cube("False", "True"), &["Fortran", "ascontiguousarray"]);
+    let cube = |old: &str, new: &str| shape("2, 2, 2").replace(old, new);
+    for (header, parts) in [
+        (shape("4294967296, 4294967296, 2"), &["header", "4294967296"][..]),
+        (shape("99999999999999999999999, 1"), &["99999999999999999999999"]),
+        (shape("65536, 32767"), &["needs 8589672448 bytes"]),
+        ("(".repeat(60000), &["60000 bytes"]),
+        ("nonsense shape".to_owned(), &["header"]),
+        ("no such thing\n".to_owned(), &["no shape"]),
+        (format!("{}shape", "(".repeat(1000)), &["header"]),
+        (shape("2, 2,\n99999999999"), &["99999999999"]),
+        (cube("<i4", "<i4\n"), &["header"]),
+        (cube("<i4", "<i4\\n"), &["header"]),
+        (cube("<i4", "|O"), &["dtype", "O"]),
+        (cube("False", "True"), &["Fortran", "ascontiguousarray"]),
+    ] {
+        refused(with(&header), parts);
+    }
 }
 
 #[test]
@@ -176,23 +180,20 @@ fn rows_can_be_shuffled_and_cut_to_fewer_ids() {
     assert_eq!(shuffled, trace.shuffled(3));
     assert_ne!(shuffled, trace.shuffled(4));
     let sorted = |row: &[i32]| row.iter().copied().collect::<BTreeSet<i32>>();
-    for step in 0..trace.steps {
-        assert_eq!(sorted(trace.row(step, 1)), sorted(shuffled.row(step, 1)));
-        assert_ne!(trace.row(step, 1), shuffled.row(step, 1));
-    }
-    let thin = trace.take_k(64).unwrap();
+    let (thin, other) = (trace.take_k(64).unwrap(), shuffled.take_k(64).unwrap());
     assert_eq!((thin.steps, thin.tokens, thin.k), (64, 4, 64));
-    let other = shuffled.take_k(64).unwrap();
-    // The choice depends on the id alone, so it is the same for rows in another order.
-    for row in 0..256 {
-        let (step, token) = (row / 4, row % 4);
-        assert!(thin.row(step, token).is_sorted());
-        assert_eq!(sorted(thin.row(step, token)), sorted(other.row(step, token)));
+    for (step, token) in (0..256).map(|row| (row / 4, row % 4)) {
+        let row = |trace: &Trace| trace.row(step, token).to_vec();
+        assert_ne!(row(&trace), row(&shuffled));
+        assert_eq!(sorted(&row(&trace)), sorted(&row(&shuffled)));
+        // The choice depends on the id alone, so it is the same for rows in another order.
+        assert_eq!(sorted(&row(&thin)), sorted(&row(&other)));
+        assert!(row(&thin).is_sorted());
     }
     let padded = Trace::new(vec![-1, 7, -1, 3], None, [1, 1, 4]).unwrap();
     assert_eq!(padded.take_k(2).unwrap().ids, [7, 3]);
     assert_eq!(padded.take_k(3).unwrap().ids, [-1, 7, 3]);
-    assert!(trace.take_k(257).unwrap_err().to_string().contains("256"));
+    unreadable(trace.take_k(257), &["256"]);
     assert!(trace.take_k(0).is_err() && trace.truncated(0).is_err());
     assert_eq!(trace.truncated(9).unwrap().stable.unwrap().len(), 9);
     assert_eq!(trace.truncated(1000).unwrap(), trace);
@@ -235,22 +236,19 @@ fn ids_are_signed_or_unsigned_integers_of_32_or_64_bits() {
 #[test]
 fn one_layer_and_one_request_are_taken() {
     // The id of (step, layer, request, token, position) has these numbers as its digits.
-    let mut ids: Vec<i64> = Vec::new();
-    for at in 0..2 * 3 * 2 * 2 * 4 {
-        let (k, token, request) = (at % 4, at / 4 % 2, at / 8 % 2);
-        let (layer, step) = (at / 16 % 3, at / 48);
-        ids.push(step * 10000 + layer * 1000 + request * 100 + token * 10 + k);
-    }
-    let with = |steps_tokens: [i32; 2], base: i32| {
-        let [steps, tokens] = steps_tokens;
-        let row = |s: i32, t: i32| (0..4).map(move |k| s * 10000 + base + t * 10 + k);
-        let ids = (0..steps).flat_map(|s| (0..tokens).flat_map(move |t| row(s, t)));
-        Trace::new(ids.collect(), None, [steps as usize, tokens as usize, 4]).unwrap()
+    let id = |at: i64| {
+        at / 48 * 10000 + at / 16 % 3 * 1000 + at / 8 % 2 * 100 + at / 4 % 2 * 10 + at % 4
+    };
+    let ids: Vec<i64> = (0..2 * 3 * 2 * 2 * 4).map(id).collect();
+    // Two steps of two tokens with these layers and requests.
+    let with = |base: i64| {
+        let chosen = ids.iter().filter(|&id| id / 100 % 100 == base / 100);
+        Trace::new(chosen.map(|&id| id as i32).collect(), None, [2, 2, 4]).unwrap()
     };
     let path = npy("axes.npy", &[2, 3, 2, 2, 4], &ids);
     let read = |layer, request| part(&path, layer, request);
-    assert_eq!(read(Some(2), Some(1)).unwrap(), with([2, 2], 2100));
-    assert_eq!(read(Some(0), Some(0)).unwrap(), with([2, 2], 0));
+    assert_eq!(read(Some(2), Some(1)).unwrap(), with(2100));
+    assert_eq!(read(Some(0), Some(0)).unwrap(), with(0));
     unreadable(read(Some(3), Some(0)), &["--layer", "3", "3 layers"]);
     unreadable(read(Some(0), Some(2)), &["--request", "2 requests"]);
     unreadable(read(None, None), &["[2, 3, 2, 2, 4]", "[steps, N_q, K] or [steps, K]", "--layer"]);
@@ -259,7 +257,7 @@ fn one_layer_and_one_request_are_taken() {
     let layers: Vec<i64> = ids.iter().copied().filter(|id| id / 100 % 10 == 0).collect();
     let path = npy("axes-4.npy", &[2, 3, 2, 4], &layers);
     let read = |layer, request| part(&path, layer, request);
-    assert_eq!(read(Some(1), None).unwrap(), with([2, 2], 1000));
+    assert_eq!(read(Some(1), None).unwrap(), with(1000));
     // The same numbers read as [steps, layers, requests, K].
     let one = read(Some(1), Some(1)).unwrap();
     assert_eq!((one.tokens, &one.ids[..4]), (1, &[1010, 1011, 1012, 1013][..]));

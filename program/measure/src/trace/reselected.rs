@@ -2,10 +2,9 @@
 //! recording because a top-K selection has none, and rows that were rewritten since they were selected.
 
 use super::Trace;
-use serde::Serialize;
 
 /// The repeated ids of a trace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Repeats {
     /// Ids that the same row selected before, counted over all rows.
     pub ids: u64,

@@ -126,7 +126,7 @@ struct Bench<'a> {
 
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
-    options.output.check(options.workload.path(), [])?;
+    options.output.check(options.workload.path())?;
     let folder = folder_on_disk("--folder", options.folder.as_deref())?;
     let &Options { layers, indexers, requests, row_bytes, steps, .. } = options;
     let slots = options.workload.slots;

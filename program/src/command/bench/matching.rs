@@ -103,7 +103,7 @@ fn other(what: &str, mut step: impl FnMut(&[i32], &mut Matched) + 'static) -> En
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    options.output.check(options.workload.path(), [])?;
+    options.output.check(options.workload.path())?;
     in_range("--steps", options.steps, 1..=1_000_000, "choose 1000, for example")?;
     let trace = options.workload.load(options.steps + WARM_UP)?;
     let limit =

@@ -92,7 +92,7 @@ impl Options {
 
 pub fn run(options: &Options) -> Result<()> {
     let mut sizes = options.check()?;
-    options.output.check(options.workload.path(), [])?;
+    options.output.check(options.workload.path())?;
     // The tables are warm after eight steps.
     let mut turns = Turns { warm_up: 8, steps: options.steps, turn: 4, settle: 1 };
     let length = HISTORY + turns.total() * options.tokens;

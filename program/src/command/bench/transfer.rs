@@ -88,7 +88,7 @@ impl Options {
 
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
-    options.output.check([], [])?;
+    options.output.check([])?;
     let mut order: Vec<i32> = (0..options.rows_in_pool as i32).collect();
     SplitMix64::new(3).shuffle(&mut order);
     let bar = output::progress(options.row_bytes.len(), "transfer");

@@ -6,10 +6,11 @@ use super::*;
 fn the_counters_of_proc_are_read() {
     let text = "cpu  10 1 5 900 20 2 3 7 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
     let process = "7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 0";
-    assert_eq!(counters(text, process), Some([21, 7, 11 + 12 + 13 + 14]));
-    assert_eq!(counters("cpu  1 2", process), None);
-    assert_eq!(counters(text, "7 (a) R 1 2"), None);
-    assert!(now().is_some());
+    let own = 11 + 12 + 13 + 14;
+    assert_eq!(parsed(text, process), Some([21, own, 7]));
+    assert_eq!(parsed("cpu  1 2", process), None);
+    assert_eq!(parsed(text, "7 (a) R 1 2"), None);
+    assert!(counters().is_some());
 }
 
 #[test]

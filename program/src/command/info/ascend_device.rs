@@ -10,17 +10,9 @@ use crate::command::emit::kernels_of;
 use crate::command::engine_options::{DeviceChoice, DeviceOptions};
 use crate::command::output::{bytes, count};
 
-/// An Ascend device, or the reason why nothing is known of it.
-pub struct Ascend {
-    /// What is known, as JSON and as a line.
-    pub json: Value,
-    pub line: String,
-    /// Bytes of free memory, if the device was found.
-    pub free: Option<usize>,
-}
-
-/// Checks that the device can run the geometry, and asks the runtime for the device; `None` for the CPU.
-pub fn examine(options: &DeviceOptions, params: &Params) -> Result<Option<Ascend>> {
+/// Checks that the device can run the geometry, and asks the runtime for the device. Returns what is known of it as
+/// a line and as JSON, or why nothing is; `None` for the CPU.
+pub fn examine(options: &DeviceOptions, params: &Params) -> Result<Option<(String, Value)>> {
     let name = match options.device {
         DeviceChoice::Cpu => return Ok(None),
         DeviceChoice::Ascend => "ascend",
@@ -32,28 +24,21 @@ pub fn examine(options: &DeviceOptions, params: &Params) -> Result<Option<Ascend
     let find = || {
         let context = options.context()?.context("the CPU is no Ascend device")?;
         let (free, total) = context.free_and_total_bytes()?;
-        Ok::<_, anyhow::Error>((context.acl().soc_name(), context.vector_cores()?, free, total))
+        let (soc, cores) = (context.acl().soc_name(), context.vector_cores()?);
+        let [shown, of] = [free, total].map(bytes);
+        let line = format!("{soc}, {}, {shown} of {of} free", count(cores, "vector core"));
+        let json =
+            json!({"soc": soc, "vector_cores": cores, "free_bytes": free, "total_bytes": total});
+        anyhow::Ok((line, json))
     };
     // A deployment is also sized on machines without a device.
-    let (found, mut json, free) = match find() {
-        Ok((soc, cores, free, total)) => (
-            format!(
-                "{soc}, {}, {} of {} free",
-                count(cores, "vector core"),
-                bytes(free),
-                bytes(total)
-            ),
-            json!({"soc": soc, "vector_cores": cores, "free_bytes": free, "total_bytes": total}),
-            Some(free),
-        ),
-        Err(error) => {
-            let reason = format!("{error:#}");
-            (format!("not found ({reason})"), json!({"reason": reason}), None)
-        }
-    };
+    let (found, mut json) = find().unwrap_or_else(|error| {
+        let reason = format!("{error:#}");
+        (format!("not found ({reason})"), json!({"reason": reason}))
+    });
     json["name"] = name.into();
     json["unified_buffer_bytes"] = used.into();
     let line =
         format!("{name}: {found}; kernels need {used} of {UB_BYTES} bytes of unified buffer");
-    Ok(Some(Ascend { json, line, free }))
+    Ok(Some((line, json)))
 }

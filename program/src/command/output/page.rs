@@ -1,9 +1,14 @@
 //! What a command prints: lines of text, and tables, which are Markdown with aligned columns.
 
+use anyhow::Result;
+
+use crate::output_file::to_stdout;
+use crate::terminal;
+
 /// The text of a cell without a value.
 const NONE: &str = "-";
-/// The bytes that a label before words has at most.
-const LABEL: usize = 20;
+/// The bytes of a label and of the spaces between it and its words.
+const LABEL: usize = 10;
 
 /// One cell of a [`Table`].
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +101,11 @@ impl Page {
         self.text(format!("\n{}", table.text()));
     }
 
+    /// Prints the page to standard output.
+    pub fn print(&self) -> Result<()> {
+        Ok(to_stdout(self.shown(terminal::width()).as_bytes())?)
+    }
+
     /// Returns the page. Its text, but no table, fits a terminal of `width` columns.
     pub fn shown(&self, width: Option<u16>) -> String {
         wrapped(self.0.trim_matches('\n'), width.map_or(usize::MAX, usize::from))
@@ -108,10 +118,8 @@ impl Page {
 fn wrapped(text: &str, width: usize) -> String {
     let mut all = String::new();
     for line in text.lines() {
-        let label = line.find("  ").filter(|&end| end <= LABEL).map_or("", |end| &line[..end]);
-        let rest = line[label.len()..].trim_start();
-        let indent = if label.is_empty() { 0 } else { line.len() - rest.len() };
-        let indent = " ".repeat(line[..indent].chars().count());
+        let is_labelled = line.get(..LABEL).is_some_and(|label| label.ends_with("  "));
+        let indent = " ".repeat(if is_labelled { LABEL } else { 0 });
         let mut column = 0;
         for word in line.split_inclusive(' ') {
             let length = word.trim_end().chars().count();

@@ -46,24 +46,15 @@ impl Tally {
     }
 }
 
-/// Bytes that a replay takes.
-pub struct MemoryUse {
-    pub slots: usize,
-    /// Tables and working columns.
-    pub tables: usize,
-    pub host_pool: usize,
-    /// Rows of the host pool that the trace selects or appends.
-    pub host_rows_used: usize,
-}
-
 /// Returns the figures after the last step as JSON, and adds to the page whether every row is right and how many are
-/// copied, the times, and what was assumed. `name` is that of the trace.
+/// copied, the times, and what was assumed. `name` is that of the trace. `slots` and `tables`, which have the working
+/// columns, are bytes, and `rows_used` are the rows of the host pool that the trace selects or appends.
 pub fn report(
     page: &mut Page,
     (name, trace): (&str, &Trace),
     engine: &Engine,
     sparse: bool,
-    memory: &MemoryUse,
+    [slots, tables, rows_used]: [usize; 3],
     mut tally: Tally,
 ) -> Result<Value> {
     let (pool, config) = (engine.pool(), engine.config());
@@ -79,13 +70,8 @@ pub fn report(
     let [copied, selected, without_repeats] = rows.map(|rows| rows * row_bytes as u64);
     let rate = hits.percent();
     let shown = rate.map(|rate| format!("{rate:.2} % of hits after the first step, "));
-    let fewer = match copied {
-        0 => "no byte copied".to_owned(),
-        _ => {
-            let gathers = [selected, without_repeats].map(|all| all as f64 / copied as f64);
-            beside_gathers("fewer bytes than", gathers)
-        }
-    };
+    let gathers = [selected as f64, without_repeats as f64];
+    let fewer = beside_gathers("fewer bytes than", gathers, copied as f64);
     let Tally { verified_rows, wrong_rows, .. } = tally;
     page.text(format!(
         "{verified_rows} rows right, {wrong_rows} wrong: {}{fewer}",
@@ -113,13 +99,13 @@ pub fn report(
         times.join(", "),
         count(trace.steps, "step")
     ));
-    let (mut setting, geometry) = described(&config.params);
+    let mut setting = described(&config.params);
     let machine = engine.cpu().map_or("device", |cpu| cpu.machine);
     let copier = engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string());
     page.text(format!(
         "assumed   {name}: one layer, {}; {}; {}, {machine}, copier {copier}",
         count(requests, "request"),
-        geometry,
+        config.params,
         count(cores, "core")
     ));
     let file = pool.disk_info().zip(pool.disk_stats());
@@ -130,10 +116,10 @@ pub fn report(
     };
     page.text(format!(
         "memory    slots {}, tables and working columns {}, host pool {} ({pages}, {} in use)",
-        bytes(memory.slots),
-        bytes(memory.tables),
+        bytes(slots),
+        bytes(tables),
         bytes(pool.bytes()),
-        count(memory.host_rows_used, "row")
+        count(rows_used, "row")
     ));
     // The rows were written before the first step.
     let file = file.map(|(info, stats)| {
@@ -159,10 +145,10 @@ pub fn report(
     let mut figures = json!({
         "geometry": setting,
         "memory": {
-            "slots_bytes": memory.slots,
-            "tables_bytes": memory.tables,
-            "host_pool_bytes": memory.host_pool,
-            "host_rows_used": memory.host_rows_used,
+            "slots_bytes": slots,
+            "tables_bytes": tables,
+            "host_pool_bytes": pool.bytes(),
+            "host_rows_used": rows_used,
         },
         "machine": machine,
         "copier": copier,
@@ -171,12 +157,10 @@ pub fn report(
         // NaN, which is null in JSON, if there are no ids.
         "hit_rate_with_first": 100.0 - 100.0 * missed as f64 / hits.selected as f64,
         "misses": missed,
-        "rows_copied": missed,
         "bytes_copied": copied,
         "verified_rows": verified_rows,
         "wrong_rows": wrong_rows,
         "pages": pages,
-        "pool_bytes": pool.bytes(),
         "file": file,
         "disturbance": tally.watch.stop(trace.steps, spreads),
         "bytes_selected": selected,

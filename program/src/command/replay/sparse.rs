@@ -19,11 +19,10 @@ pub fn is_worthwhile(bytes: usize, used: usize, rows: usize) -> bool {
 /// Makes a pool whose pages the system provides when they are first written. Its memory is released
 /// when the process ends.
 pub fn pool(config: &PoolConfig) -> Result<HostPool> {
-    let (layers, rows) = (config.layers, config.rows);
     let (mut regions, mut strides, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for (segment, format) in config.format.as_slice().iter().enumerate() {
-        let layer_stride = rows.saturating_mul(format.stride);
-        let len = layers.saturating_mul(layer_stride);
+        let layer_stride = config.rows.saturating_mul(format.stride);
+        let len = config.layers.saturating_mul(layer_stride);
         // Without a reservation the system grants more than it has, as only few pages are written.
         let map = MmapOptions::new().len(len).no_reserve_swap().map_anon();
         let mut map = map.context("mapping a sparse host pool")?;
@@ -33,7 +32,7 @@ pub fn pool(config: &PoolConfig) -> Result<HostPool> {
         let memory = Chunk::new(map.as_mut_ptr(), len).context("mapping a sparse host pool")?;
         regions.push(Region { memory, device_address: None });
         strides.push(Strides::rows(format.stride));
-        let (layers, rows) = (0..layers, 0..rows);
+        let (layers, rows) = (0..config.layers, 0..config.rows);
         parts.push(Part { segment, layers, rows, region: segment, offset: 0, layer_stride });
         std::mem::forget(map);
     }

@@ -3,7 +3,7 @@
 
 use crate::trace::Trace;
 use anyhow::Result;
-use avsg::engine::{Batch, Engine};
+use avsg::engine::Engine;
 use avsg::plan::Plan;
 use avsg_measure::batch::OwnedBatch;
 use avsg_measure::content::fill_row;
@@ -15,10 +15,10 @@ use super::report::Tally;
 
 /// The batch of the running step, and the current version of every row.
 pub struct World {
-    /// N_q, the number of tokens per request.
-    tokens: usize,
     pub step: OwnedBatch,
-    rows: usize,
+    /// The batch of an append. All requests decode one sequence and read the same host rows, so one of them writes the
+    /// rows of the step.
+    pub append: OwnedBatch,
     /// The current version of each id's row.
     version: Vec<u32>,
     fresh: FreshRows,
@@ -40,28 +40,30 @@ impl World {
             pool.write_row(0, at, &row)?;
         }
         pool.flush()?;
-        let step = OwnedBatch {
+        let [step, append] = [requests, 1].map(|requests| OwnedBatch {
             blocks: blocks.repeat(requests),
             block_stride: blocks.len(),
             ..OwnedBatch::uniform(trace.k, requests, trace.tokens, rows)
-        };
+        });
         let fresh = FreshRows::new(pool.format(), batch_rows);
-        Ok(Self { tokens: trace.tokens, step, rows, version: vec![0; rows], fresh })
+        Ok(Self { step, append, version: vec![0; rows], fresh })
     }
 
     /// Sets the batch to a step of the trace, and creates the step's new rows.
     pub fn begin_step(&mut self, trace: &Trace, step: usize) {
-        let words = self.tokens * self.step.k;
-        self.step.ids = trace.ids[step * words..][..words].repeat(self.step.state.len());
+        let words = trace.tokens * self.step.k;
         let stable = trace.stable.as_ref().map_or(-1, |s| s[step]);
-        let seq = if stable < 0 { self.rows as i32 } else { stable + self.tokens as i32 };
-        self.step.stable.fill(stable);
-        self.step.seq.fill(seq);
+        let seq = if stable < 0 { self.version.len() as i32 } else { stable + trace.tokens as i32 };
+        for batch in [&mut self.step, &mut self.append] {
+            batch.ids = trace.ids[step * words..][..words].repeat(batch.state.len());
+            batch.stable.fill(stable);
+            batch.seq.fill(seq);
+        }
         if stable < 0 {
             return;
         }
         for row in 0..self.step.rows() {
-            let id = stable + (row % self.tokens) as i32;
+            let id = stable + (row % trace.tokens) as i32;
             self.version[id as usize] = step as u32 + 1;
             self.fresh.put(row, id, step as u32 + 1);
         }
@@ -72,25 +74,10 @@ impl World {
         (self.step.stable[0] >= 0).then(|| self.fresh.segments())
     }
 
-    /// Returns request 0 of the step's batch, for the append. All requests decode one sequence and read
-    /// the same host rows, so one of them writes the rows of the step.
-    pub fn append_batch(&self) -> Batch<'_> {
-        let batch = self.step.batch();
-        Batch {
-            ids: &batch.ids[..self.tokens * batch.ids_stride],
-            cu_q: &batch.cu_q[..2],
-            state: &batch.state[..1],
-            generation: &batch.generation[..1],
-            stable_len: &batch.stable_len[..1],
-            seq_len: &batch.seq_len[..1],
-            block_table: &batch.block_table[..batch.block_stride],
-            ..batch
-        }
-    }
-
-    /// Compares every byte of every returned slot with the current content of its row, and writes the
-    /// first 8 bytes of request 0's slots to `tags`.
-    pub fn verify(&self, engine: &Engine, plan: &Plan, tally: &mut Tally, tags: &mut [u64]) {
+    /// Compares every byte of every returned slot with the current content of its row, and returns the first 8 bytes
+    /// of request 0's slots, 0 for padding.
+    pub fn verify(&self, engine: &Engine, plan: &Plan, tally: &mut Tally) -> Vec<u64> {
+        let mut tags = vec![0; self.append.ids.len()];
         for_each_id(
             &self.step.batch(),
             engine.pool().format().bytes(),
@@ -109,5 +96,6 @@ impl World {
                 }
             },
         );
+        tags
     }
 }

@@ -14,8 +14,6 @@ use crate::disk::{Speeds, folder_on_disk, layout};
 /// The block of a disk whose speeds are given without one.
 const BLOCK: usize = 4096;
 
-const EXAMPLE: &str = "for example disk:400000,6,80";
-
 /// The value of `--link`.
 #[derive(Clone, Debug)]
 pub enum Link {
@@ -27,25 +25,27 @@ pub enum Link {
 
 /// Parses `disk`, `disk:FOLDER` and `disk:READS,GB/S,US[,BLOCK]`.
 pub fn link(text: &str) -> Result<Link, String> {
-    let rest = match text.split_once(':') {
-        None if text == "disk" => return Ok(Link::Measured(None)),
-        Some(("disk", rest)) if !rest.is_empty() => rest,
-        _ => return Err("it must be disk, disk:FOLDER or disk:READS,GB/S,US[,BLOCK]".to_owned()),
+    let limit = || {
+        "it must be disk, disk:FOLDER or disk:READS,GB/S,US[,BLOCK] with numbers above 0 and a block that is a power of \
+         two from 512 to 65536, for example disk:400000,6,80"
+            .to_owned()
     };
+    if text == "disk" {
+        return Ok(Link::Measured(None));
+    }
+    let rest = text.strip_prefix("disk:").filter(|rest| !rest.is_empty()).ok_or_else(limit)?;
     let numbers: Result<Vec<f64>, _> = rest.split(',').map(str::parse).collect();
-    let Ok(numbers) = numbers else { return Ok(Link::Measured(Some(rest.into()))) };
-    if let Some(bad) = numbers.iter().find(|n| !n.is_finite() || **n <= 0.0) {
-        return Err(format!("{bad} is no speed: pass numbers above 0, {EXAMPLE}"));
-    }
-    let (reads_per_second, gbs, us, block) = match numbers[..] {
-        [reads, gbs, us] => (reads, gbs, us, BLOCK),
-        [reads, gbs, us, block] => (reads, gbs, us, block as usize),
-        _ => return Err(format!("pass reads per second, GB/s and microseconds, {EXAMPLE}")),
+    let (speeds, block) = match numbers.as_deref() {
+        Err(_) => return Ok(Link::Measured(Some(rest.into()))),
+        Ok(&[reads, gbs, us]) => ([reads, gbs, us], BLOCK),
+        Ok(&[reads, gbs, us, block]) => ([reads, gbs, us], block as usize),
+        Ok(_) => return Err(limit()),
     };
-    if !block.is_power_of_two() || !(512..=65536).contains(&block) {
-        return Err(format!("{block} is no block: pass a power of two from 512 to 65536"));
-    }
-    Ok(Link::Given(Speeds { reads_per_second, gbs, us }, block))
+    let is_speed = |speed: &f64| speed.is_finite() && *speed > 0.0;
+    let is_block = block.is_power_of_two() && (512..=65536).contains(&block);
+    let [reads_per_second, gbs, us] = speeds;
+    let given = Link::Given(Speeds { reads_per_second, gbs, us }, block);
+    if speeds.iter().all(is_speed) && is_block { Ok(given) } else { Err(limit()) }
 }
 
 /// A disk, and the records that a deployment has on it.
@@ -66,17 +66,6 @@ pub struct Disk {
     records: Vec<usize>,
     #[serde(skip)]
     requests: usize,
-}
-
-/// The reads of a step, and its times with rows on the disk.
-#[derive(Clone, Copy, Serialize)]
-pub struct DiskTimes {
-    /// Reads of all indexers and requests.
-    pub reads_per_step: f64,
-    pub read_ms: f64,
-    pub tpot_ms: f64,
-    /// The time per output token without a buffer, divided by this one.
-    pub speed_up: f64,
 }
 
 impl Disk {
@@ -107,10 +96,10 @@ impl Disk {
         })
     }
 
-    /// Returns the reads of a step in which each layer of each request misses `misses` rows, and their
-    /// milliseconds: for each indexer all reads are in flight at once, so the step waits once for the first of
+    /// Returns the milliseconds of the reads of a step in which each layer of each request misses `misses` rows: for
+    /// each indexer all reads are in flight at once, so the step waits once for the first of
     /// them, and then for the reads per second or the bandwidth.
-    pub fn reads(&self, misses: f64) -> (f64, f64) {
+    pub fn wait_ms(&self, misses: f64) -> f64 {
         let Speeds { reads_per_second, gbs, us } = self.speeds;
         let reads = misses * self.requests as f64;
         let ms = |&record: &usize| {
@@ -118,7 +107,7 @@ impl Disk {
             let by_bytes = reads * record as f64 / (gbs * 1e6);
             us / 1e3 * reads.min(1.0) + by_count.max(by_bytes)
         };
-        (reads * self.records.len() as f64, self.records.iter().map(ms).sum())
+        self.records.iter().map(ms).sum()
     }
 }
 

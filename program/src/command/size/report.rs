@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::deployment::Deployment;
 use super::time::{Model, Times};
+use super::wish::Wish;
 use crate::baseline::HitCount;
 use crate::command::busy::Disturbance;
 use crate::command::traces::{Taken, Traces};
@@ -29,24 +30,23 @@ pub struct Report {
     /// The measured S in ascending order.
     pub points: Vec<Point>,
     pub wish: Wish,
-    pub recommended: Option<Recommended>,
+    pub recommended: Option<Point>,
 }
 
 /// What a step copies, and how long it takes by the model. Means after the first step.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct Copies {
     /// Rows that one layer of one request misses.
     pub misses_per_step: f64,
     /// Bytes of all layers and requests.
     pub bytes_per_step: f64,
-    pub times: Option<Times>,
-    /// The times with the first and with the ninth decile of the times of matching; null if these were not
-    /// measured.
-    pub range: Option<[Times; 2]>,
+    /// The times with the median, the first and the ninth decile of the times of matching, which are equal if they
+    /// were not measured.
+    pub times: Option<[Times; 3]>,
 }
 
 /// The operator, measured at one S with the recommended rule, or with the one that is named.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct Point {
     pub slots: u32,
     /// The lifetime rule.
@@ -55,42 +55,16 @@ pub struct Point {
     pub hit_rate: Option<f64>,
     /// The trace with the lowest hit rate; null if there is one.
     pub worst: Option<Worst>,
-    pub lru_hit_rate: Option<f64>,
     pub copies: Option<Copies>,
     /// Slots, tables and working columns of all layers and requests.
     pub device_bytes: usize,
-    /// The rule that is not recommended; null if one rule was measured.
-    pub other_rule: Option<OtherRule>,
 }
 
 /// The trace, or the layer of one, with the lowest hit rate.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct Worst {
     pub trace: String,
     pub hit_rate: f64,
-}
-
-#[derive(Serialize)]
-pub struct OtherRule {
-    /// The lifetime rule.
-    pub lifetime: String,
-    pub hit_rate: Option<f64>,
-}
-
-/// What the user wants; null where nothing was said.
-#[derive(Serialize)]
-pub struct Wish {
-    pub hit_rate: Option<f64>,
-    pub tpot_ms: Option<f64>,
-    /// Device memory that may be taken.
-    pub device_bytes: Option<f64>,
-}
-
-#[derive(Serialize)]
-pub struct Recommended {
-    pub slots: u32,
-    /// The lifetime rule.
-    pub lifetime: String,
 }
 
 impl Worst {
@@ -102,7 +76,19 @@ impl Worst {
     }
 }
 
+impl Copies {
+    /// Returns the milliseconds per output token that decide, with the median of matching, if there is a model.
+    pub fn ms(&self) -> Option<f64> {
+        Some(self.times?[0].deciding())
+    }
+}
+
 impl Point {
+    /// Returns the milliseconds per output token that decide, if there is a model and a step that selects.
+    pub fn ms(&self) -> Option<f64> {
+        self.copies.as_ref()?.ms()
+    }
+
     /// Returns whether this S, the next one above `smaller`, divides the copies by at least as much as it
     /// multiplies the slots.
     pub fn pays(&self, smaller: &Self) -> bool {
@@ -136,8 +122,7 @@ impl Wish {
     fn is_met_by(&self, point: &Point) -> bool {
         let hits =
             self.hit_rate.is_none_or(|least| point.hit_rate.is_some_and(|rate| rate >= least));
-        let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.deciding()));
         let fits = self.device_bytes.is_none_or(|most| point.device_bytes as f64 <= most);
-        hits && fits && self.tpot_ms.is_none_or(|most| tpot.is_some_and(|ms| ms <= most))
+        hits && fits && self.tpot_ms.is_none_or(|most| point.ms().is_some_and(|ms| ms <= most))
     }
 }

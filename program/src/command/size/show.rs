@@ -1,16 +1,11 @@
-//! The figures of `avsg size` as a page and as a chart.
-
-use std::path::{Path, PathBuf};
-
-use anyhow::Result;
+//! The figures of `avsg size` as a page.
 
 use super::disk_times::Disk;
 use super::report::{Copies, Point, Report};
 use super::time::{Model, Times};
-use crate::baseline::{LRU, NO_BUFFER, NO_REPEATS};
+use crate::baseline::{NO_BUFFER, NO_REPEATS};
 use crate::command::output::{Cell, Page, Table, beside_gathers, bytes, count, short};
 use crate::disk::Speeds;
-use crate::draw;
 
 /// Returns the page: the recommended S, a row for each S, and what was assumed.
 pub fn page(report: &Report) -> Page {
@@ -38,7 +33,7 @@ pub fn page(report: &Report) -> Page {
         ));
     }
     page.text(format!("assumed   {}", deployed(report)));
-    page.text(format!("trace     {}", report.taken.words(false)));
+    page.text(format!("trace     {}", report.taken.words()));
     if let Some(model) = &report.model {
         page.text(format!("model     {}", formula(report, model)));
         model.disk.iter().for_each(|disk| page.text(format!("disk      {}", described(disk))));
@@ -50,29 +45,24 @@ pub fn page(report: &Report) -> Page {
 fn verdict(report: &Report, point: &Point, gathers: [&Copies; 2]) -> String {
     let Point { slots, lifetime, hit_rate, .. } = point;
     let copied = point.copies.as_ref().map_or(0.0, |copies| copies.bytes_per_step);
-    let fewer = if copied > 0.0 {
-        beside_gathers("fewer bytes than", gathers.map(|gather| gather.bytes_per_step / copied))
-    } else {
-        "no byte copied".to_owned()
-    };
+    let all = gathers.map(|gather| gather.bytes_per_step);
     let worst = point.worst.as_ref();
     let worst = worst.map(|w| format!(" ({:.2} % in the worst, {})", w.hit_rate, w.trace));
-    let times = point.copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
-    let times = times.map(|(times, range)| {
-        let of = |times: Times| times.deciding();
-        let ms = ranged(of(times), range.map(|range| range.map(of)));
-        let place = if times.disk.is_some() { " with rows on the disk" } else { "" };
-        let faster = gathers.map(|gather| gather.times.map_or(f64::NAN, of) / of(times));
+    let times = point.copies.as_ref().and_then(|copies| copies.times).map(|times| {
+        let ms = ranged(times.map(|times| times.deciding()));
+        let place = if times[0].disk.is_some() { " with rows on the disk" } else { "" };
+        let all = gathers.map(|gather| gather.ms().unwrap_or(f64::NAN));
         format!(
             "; {ms} {} per token{place}, {}",
             milliseconds(report),
-            beside_gathers("as fast as", faster)
+            beside_gathers("as fast as", all, times[0].deciding())
         )
     });
     format!(
-        "take S = {slots}, {lifetime}: {:.2} % of hits{}, {fewer}{}; {} of device memory for {} and {}",
+        "take S = {slots}, {lifetime}: {:.2} % of hits{}, {}{}; {} of device memory for {} and {}",
         hit_rate.unwrap_or_default(),
         worst.unwrap_or_default(),
+        beside_gathers("fewer bytes than", all, copied),
         times.unwrap_or_default(),
         bytes(point.device_bytes),
         count(report.deployment.model.layers, "layer"),
@@ -102,38 +92,29 @@ fn milliseconds(report: &Report) -> &'static str {
     if is_whole { "ms" } else { "ms of KV offload" }
 }
 
-/// A column of times, of which some need a disk.
-type TimeColumn = (&'static str, fn(&Times) -> Option<f64>);
+/// A column of times, of which the last ones need a disk.
+type TimeColumn = (&'static str, fn(Times) -> f64);
 
 /// Returns what a step copies, the memory, and the times by the model at each S.
 fn table(report: &Report) -> Table {
     const TIMES: [TimeColumn; 4] = [
-        ("MS per token", |times| Some(times.tpot_ms)),
-        ("speed-up", |times| Some(times.speed_up)),
-        ("disk: MS per token", |times| Some(times.disk?.tpot_ms)),
-        ("disk: speed-up", |times| Some(times.disk?.speed_up)),
+        ("MS per token", |times| times.host.tpot_ms),
+        ("speed-up", |times| times.host.speed_up),
+        ("disk: MS per token", |times| times.deciding()),
+        ("disk: speed-up", |times| times.disk.map_or(f64::NAN, |disk| disk.speed_up)),
     ];
-    let shown = match &report.model {
-        None => 0,
-        Some(model) => 2 + 2 * usize::from(model.disk.is_some()),
-    };
+    let shown = report.model.as_ref().map_or(0, |model| 2 + 2 * usize::from(model.disk.is_some()));
     let columns = ["S", "rule", "hits, %", "copied per step", "device memory"].into_iter();
     let times = TIMES[..shown].iter().map(|(name, _)| name.replace("MS", milliseconds(report)));
     let mut table = Table::new(columns.map(str::to_owned).chain(times));
     let mut add = |first: [Cell; 3], copies: &Option<Copies>, device: Cell| {
+        let mut row = first.to_vec();
         let copied = copies.as_ref().map(|copies| bytes(copies.bytes_per_step as usize));
-        let times = copies.as_ref().and_then(|copies| Some((copies.times?, copies.range)));
-        let cell = |&(_, of): &TimeColumn| {
-            let value = times.and_then(|(times, range)| {
-                let range = range.and_then(|[low, high]| Some([of(&low)?, of(&high)?]));
-                Some(ranged(of(&times)?, range))
-            });
-            value.map_or_else(Cell::none, Cell::from)
-        };
-        let copied = copied.map_or_else(Cell::none, Cell::from);
-        table.add_row(
-            first.into_iter().chain([copied, device]).chain(TIMES[..shown].iter().map(cell)),
-        );
+        row.extend([copied.map_or_else(Cell::none, Cell::from), device]);
+        for times in copies.iter().filter_map(|copies| copies.times) {
+            row.extend(TIMES[..shown].iter().map(|(_, of)| Cell::from(ranged(times.map(of)))));
+        }
+        table.add_row(row);
     };
     for (gather, copies) in [(NO_BUFFER, &report.no_buffer), (NO_REPEATS, &report.no_repeats)] {
         add([Cell::none(), gather.into(), Cell::none()], copies, Cell::none());
@@ -146,27 +127,23 @@ fn table(report: &Report) -> Table {
     table
 }
 
-/// Formats a number, and behind it the range that its measurements give it.
-fn ranged(value: f64, range: Option<[f64; 2]>) -> String {
-    match range.map(|[a, b]| [a.min(b), a.max(b)].map(short)) {
-        Some([low, high]) if low != high => format!("{} ({low} to {high})", short(value)),
-        _ => short(value),
-    }
+/// Formats a number, and behind it the range that its measurements give it, if there is one.
+fn ranged([value, a, b]: [f64; 3]) -> String {
+    let [value, low, high] = [value, a.min(b), a.max(b)].map(short);
+    if low == high { value } else { format!("{value} ({low} to {high})") }
 }
 
 /// Returns a disk and its records in words.
 fn described(disk: &Disk) -> String {
     let Speeds { reads_per_second, gbs, us } = disk.speeds;
-    let from = match &disk.folder {
-        Some(folder) => format!("measured in {folder}"),
-        None => "as given".to_owned(),
-    };
+    let measured = disk.folder.as_ref().map(|folder| format!("measured in {folder}"));
     format!(
-        "{} reads per second, {} GB/s, {} us for a read alone, {from}; blocks of {}, records of at most {} bytes, {:.1} % of \
+        "{} reads per second, {} GB/s, {} us for a read alone, {}; blocks of {}, records of at most {} bytes, {:.1} % of \
          {} are padding; a step waits for each indexer for {} us + its reads by their number or bandwidth",
         short(reads_per_second),
         short(gbs),
         short(us),
+        measured.unwrap_or_else(|| "as given".to_owned()),
         disk.block,
         disk.record_bytes,
         disk.padding_percent,
@@ -227,8 +204,7 @@ fn reason(report: &Report, at: usize) -> String {
     } else if wished(report).is_empty() && left_out() {
         words += &format!(" (left out are S that take at least as much device memory as {rows})");
     }
-    let ms = |copies: &Option<Copies>| Some(copies.as_ref()?.times?.deciding());
-    if ms(&point.copies) > ms(&report.no_repeats) {
+    if point.ms() > report.no_repeats.as_ref().and_then(Copies::ms) {
         words += "; but a gather without repeats is faster, because matching takes longer than what it saves";
     }
     words
@@ -237,20 +213,15 @@ fn reason(report: &Report, at: usize) -> String {
 /// Says that no measured S has the wish, and what comes nearest.
 fn unmet(report: &Report) -> String {
     let most = report.points.iter().filter_map(|p| p.hit_rate).fold(0.0, f64::max);
-    let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
-    let least = times.map(|times| times.deciding()).fold(f64::INFINITY, f64::min);
+    let least = report.points.iter().filter_map(Point::ms).fold(f64::INFINITY, f64::min);
     let mut nearest = vec![format!("the most is {most:.2} % of hits")];
     if report.wish.tpot_ms.is_some() {
-        nearest.push(format!(
-            "the least time is {} {} per token",
-            short(least),
-            milliseconds(report)
-        ));
+        let (least, ms) = (short(least), milliseconds(report));
+        nearest.push(format!("the least time is {least} {ms} per token"));
     }
     if let (Some(_), Some(point)) = (report.wish.device_bytes, report.points.first()) {
-        let Point { slots, device_bytes, .. } = point;
-        nearest
-            .push(format!("the least S, {slots}, takes {} of device memory", bytes(*device_bytes)));
+        let (slots, memory) = (point.slots, bytes(point.device_bytes));
+        nearest.push(format!("the least S, {slots}, takes {memory} of device memory"));
     }
     format!("take none: no measured S has {}; {}", wished(report), nearest.join(", "))
 }
@@ -262,14 +233,4 @@ fn wished(report: &Report) -> String {
     let memory =
         wish.device_bytes.map(|n| format!("at most {} of device memory", bytes(n as usize)));
     hits.into_iter().chain(time).chain(memory).collect::<Vec<_>>().join(" and ")
-}
-
-/// Draws the measured hit rates with their rules, those of exact LRU, and the recommended S.
-pub fn chart(folder: &Path, report: &Report) -> Result<PathBuf> {
-    let at = |p: &Point, rate: Option<f64>| Some((f64::from(p.slots), rate?));
-    let lru = report.points.iter().filter_map(|p| at(p, p.lru_hit_rate)).collect();
-    let own = report.points.iter().filter_map(|p| Some((&p.lifetime[..], at(p, p.hit_rate)?)));
-    let subject = report.taken.words(true);
-    let chosen = report.recommended.as_ref().map(|best| best.slots);
-    draw::hit_rates(folder.join("size-hit-rate.svg"), &subject, &[(LRU, lru)], own, chosen)
 }

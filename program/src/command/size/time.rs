@@ -13,7 +13,7 @@ use clap::{ArgGroup, Args};
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use super::disk_times::{self, Disk, DiskTimes, Link};
+use super::disk_times::{self, Disk, Link};
 use crate::checks::require;
 use crate::quantity::{not_negative, positive};
 use crate::stats::{Summary, summary, us_since};
@@ -47,16 +47,11 @@ pub struct TimeOptions {
     /// or N_q without it]
     #[arg(long, value_name = "TOKENS", requires = "any_link")]
     accepted: Option<f64>,
-    /// Recommend the least S with this time per output token in milliseconds, by the model; with --link,
-    /// with rows on the disk
-    #[arg(long, value_name = "MS", requires = "any_link", value_parser = positive)]
-    pub tpot_ms: Option<f64>,
 }
 
+/// The model, of which is measured what is not given.
 #[derive(Serialize)]
 pub struct Model {
-    /// What the figures are.
-    label: &'static str,
     pub link_gbs: f64,
     /// Whether the bandwidth is that of this machine's memory.
     pub link_measured: bool,
@@ -69,33 +64,42 @@ pub struct Model {
     pub match_us: Option<f64>,
     /// The vector machine that matching is measured on.
     pub machine: &'static str,
-    /// Tokens that a step matches for each indexer, one after the other.
-    tokens: usize,
-    indexers: usize,
-    /// Rows of a layer and request that a step copies without a buffer, and the bytes of all of them.
+    /// Tokens that a step matches for all indexers together, one after the other.
+    matched: usize,
+    /// Rows of a layer and request that a step copies without a buffer.
     #[serde(skip)]
-    all: (f64, f64),
+    all: f64,
+    /// Bytes of a row of each layer and request.
+    #[serde(skip)]
+    bytes: f64,
 }
 
-/// The times of a step and of an output token.
+/// The times of a step.
 #[derive(Clone, Copy, Serialize)]
 pub struct Times {
     /// Matching of one token with one indexer.
     pub match_us: f64,
     /// Matching of all tokens with all indexers.
     pub matching_ms: f64,
-    pub copy_ms: f64,
+    /// With rows in host memory, and on a disk if one is named.
+    pub host: PlaceTimes,
+    pub disk: Option<PlaceTimes>,
+}
+
+/// The times of a step and of an output token with rows in one place.
+#[derive(Clone, Copy, Serialize)]
+pub struct PlaceTimes {
+    /// Copies over the link, or reads.
+    pub wait_ms: f64,
     pub tpot_ms: f64,
     /// The time per output token without a buffer, divided by this one.
     pub speed_up: f64,
-    /// The times with rows on a disk, if one is named.
-    pub disk: Option<DiskTimes>,
 }
 
 impl Times {
     /// Returns the milliseconds per output token that decide: with rows on the disk, if one is named.
     pub fn deciding(&self) -> f64 {
-        self.disk.map_or(self.tpot_ms, |disk| disk.tpot_ms)
+        self.disk.unwrap_or(self.host).tpot_ms
     }
 }
 
@@ -124,7 +128,6 @@ impl TimeOptions {
             || measure_copy(COPIED_BYTES.div_ceil(bytes), bytes, Copier::for_rows(bytes));
         let link_gbs = self.link_gbs.map_or_else(measured, Ok)?;
         Ok(Some(Model {
-            label: "a model; measured is only what is not given",
             link_gbs,
             link_measured: self.link_gbs.is_none(),
             disk,
@@ -132,30 +135,27 @@ impl TimeOptions {
             accepted,
             match_us: self.match_us,
             machine: machine.name(),
-            tokens: trace.tokens,
-            indexers: deployment.model.indexers,
-            all: (all, deployment.bytes(all)),
+            matched: trace.tokens * deployment.model.indexers,
+            all,
+            bytes: deployment.bytes(1.0),
         }))
     }
 }
 
 impl Model {
-    /// Returns the times of a step that misses `misses` rows of each layer and request, `bytes` together,
-    /// if matching takes `match_us` per token and indexer.
-    pub fn times(&self, misses: f64, bytes: f64, match_us: f64) -> Times {
-        let matching_ms = match_us * (self.tokens * self.indexers) as f64 / 1e3;
-        let copy_ms = |bytes: f64| bytes / (self.link_gbs * 1e6);
-        let tpot_ms = |offload: f64| (self.step_ms.unwrap_or(0.0) + offload) / self.accepted;
-        let with = tpot_ms(matching_ms + copy_ms(bytes));
-        let (all, all_bytes) = self.all;
-        let speed_up = tpot_ms(copy_ms(all_bytes)) / with;
-        let disk = self.disk.as_ref().map(|disk| {
-            let (reads_per_step, read_ms) = disk.reads(misses);
-            let with = tpot_ms(matching_ms + read_ms);
-            let speed_up = tpot_ms(disk.reads(all).1) / with;
-            DiskTimes { reads_per_step, read_ms, tpot_ms: with, speed_up }
-        });
-        Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up, disk }
+    /// Returns the times of a step that misses `misses` rows of each layer and request, if matching takes
+    /// `match_us` per token and indexer.
+    pub fn times(&self, misses: f64, match_us: f64) -> Times {
+        let matching_ms = match_us * self.matched as f64 / 1e3;
+        let token = |offload: f64| (self.step_ms.unwrap_or(0.0) + offload) / self.accepted;
+        let place = |wait: &dyn Fn(f64) -> f64| {
+            let wait_ms = wait(misses);
+            let tpot_ms = token(matching_ms + wait_ms);
+            PlaceTimes { wait_ms, tpot_ms, speed_up: token(wait(self.all)) / tpot_ms }
+        };
+        let host = place(&|misses| misses * self.bytes / (self.link_gbs * 1e6));
+        let disk = self.disk.as_ref().map(|disk| place(&|misses| disk.wait_ms(misses)));
+        Times { match_us, matching_ms, host, disk }
     }
 
     /// Returns the microseconds of matching per token and indexer: the median over the steps of a trace on this machine's

@@ -4,9 +4,9 @@ use super::*;
 
 #[test]
 fn long_lines_are_broken_and_keep_their_column() {
-    let text = "label   one two three\nfour five six seven\n  cmake -S a -B b\nunbreakable-word";
-    let lines = "label   one two\n        three\nfour five six\nseven\n  cmake -S a -B b\nunbreakable-word\n";
-    assert_eq!(wrapped(text, 15), lines);
+    let text = "label     one two three\nfour five six seven\n  cmake -S a -B b\nunbreakable-word";
+    let lines = "label     one two\n          three\nfour five six\nseven\n  cmake -S a -B b\nunbreakable-word\n";
+    assert_eq!(wrapped(text, 17), lines);
     assert_eq!(wrapped(text, usize::MAX), format!("{text}\n"));
 }
 

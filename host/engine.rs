@@ -39,10 +39,8 @@ use order::TransferOrder;
 use stats::Counters;
 
 pub use crate::backend::CpuChoices;
-pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
-pub use crate::device_arrays::{
-    DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
-};
+pub use crate::call::{Batch, BatchOf, MAX_REQUESTS};
+pub use crate::device_arrays::{DeviceArray, DeviceBatch, DevicePlan, RawStream};
 pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MAX_UNDER_WAY, MachineChoice};
 pub use state::Load;

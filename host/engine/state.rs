@@ -113,7 +113,7 @@ impl Engine {
         for ids in load.ids.chunks(k) {
             self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
-            if let Err(error) = self.transfer_layers(plan, &layers, None) {
+            if let Err(error) = self.transfer(plan, &layers, None) {
                 // The plan is kept after lost rows, and a failure that emptied every table leaves nothing to discard.
                 if !matches!(error, Error::LostRows { .. }) && !self.check_epoch() {
                     self.discard(plan)?;
@@ -168,22 +168,6 @@ impl Engine {
         Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
     }
 
-    /// Copies a state to another one. It is [`Self::fork_to`] with one target.
-    ///
-    /// # Errors
-    /// As for [`Self::fork_to`].
-    pub fn fork(
-        &mut self,
-        from: usize,
-        from_generation: i32,
-        to: usize,
-        to_generation: i32,
-    ) -> Result<()> {
-        // A number that does not fit is no state.
-        let to = i32::try_from(to).unwrap_or(i32::MAX);
-        self.fork_to(from, from_generation, &[to], &[to_generation])
-    }
-
     /// Copies a state to others, with its tables and its slots that hold rows, for a sequence that is
     /// forked. A copy has the generation at its place in `to_generation`, and its next plan hits what that
     /// of the original would hit in `from_generation`. Where an indexer has not planned the original in that generation, for
@@ -200,7 +184,7 @@ impl Engine {
     /// way, or a block of one of the states is
     /// not in the caller's buffer; nothing is changed then. If a call of the runtime fails, the next plan
     /// may start every table cold.
-    pub fn fork_to(
+    pub fn fork(
         &mut self,
         from: usize,
         from_generation: i32,

@@ -62,7 +62,7 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
         let (ids, block_table) = (&[], &[]);
         let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
         let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
-            && forked(engine.transfer(&mut plan, 0, None))
+            && forked(engine.transfer(&mut plan, &[0], None))
             && forked(engine.begin(&mut plan, &[0], None))
             && forked(engine.wait(&mut plan))
             && forked(engine.is_done(&plan))
@@ -70,7 +70,7 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
             && forked(engine.read_table(0, 0).map(|_| ()))
             && forked(engine.invalidate(0, 3..4))
             && forked(engine.load(&load, &mut plan))
-            && forked(engine.fork(0, 1, 1, 1))
+            && forked(engine.fork(0, 1, &[1], &[1]))
             && forked(engine.pool().write_row(0, 3, &[7; 16]))
             && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
             && forked(engine.pool().export())
@@ -136,7 +136,7 @@ fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     faults.clear();
     let (mut engine, mut plan) = inherited;
     // A machine with other work may exceed the limit.
-    let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, 0, None).ok());
+    let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, &[0], None).ok());
     transferred.expect("an end of the waits");
     check(&engine, &plan);
 }

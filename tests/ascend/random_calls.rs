@@ -111,12 +111,12 @@ impl<'a> Caller<'a> {
                 self.held[*at] = true;
             }
             Call::Transfer(at, layer) => {
-                engine.transfer(&mut self.plans[*at], *layer, None)?;
+                engine.transfer(&mut self.plans[*at], &[*layer], None)?;
                 self.held[*at] = true;
             }
             Call::TransferLayers(at) => {
                 let layers = self.layers_of(*at);
-                self.engine.transfer_layers(&mut self.plans[*at], &layers, None)?;
+                self.engine.transfer(&mut self.plans[*at], &layers, None)?;
                 self.held[*at] = true;
             }
             Call::Drop(at) => self.renew(*at),
@@ -125,7 +125,7 @@ impl<'a> Caller<'a> {
                 self.batches[*at] = OwnedBatch::default();
                 self.held[*at] = true;
             }
-            Call::Fork(from, old, to, new) => engine.fork_to(*from, *old, to, new)?,
+            Call::Fork(from, old, to, new) => engine.fork(*from, *old, to, new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
                 let (state, generation, indexer) = (*state, *generation, *indexer);
                 let (seq_len, block_table) = (engine.pool().rows() as i32, &[][..]);

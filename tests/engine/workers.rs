@@ -155,7 +155,7 @@ fn an_executor_that_panics_is_an_error() {
     assert!(broken(engine.step(&batch(0).batch(), &mut plan, 0, None)));
     assert!(broken(engine.step(&batch(0).batch(), &mut plan, 0, None)));
     assert!(broken(engine.invalidate(0, 0..600)));
-    assert!(broken(engine.fork(0, 1, 1, 2)));
+    assert!(broken(engine.fork(0, 1, &[1], &[2])));
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub unsafe extern "C" fn avsg_engine_fork(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let to = contract!(sized::array("to", to, count))?;
         let to_generation = contract!(sized::array("to_generation", to_generation, count))?;
-        Ok(engine.fork_to(from, from_generation, to, to_generation)?)
+        Ok(engine.fork(from, from_generation, to, to_generation)?)
     })
 }
 

@@ -196,10 +196,10 @@ impl Server {
             // transfer also where none is timed.
             let start = Instant::now();
             if self.one_call {
-                self.engine.transfer_layers(&mut self.plan, layers, None)?;
+                self.engine.transfer(&mut self.plan, layers, None)?;
             } else {
                 for &layer in layers {
-                    self.engine.transfer(&mut self.plan, layer, None)?;
+                    self.engine.transfer(&mut self.plan, &[layer], None)?;
                 }
             }
             transfers += us_since(start);

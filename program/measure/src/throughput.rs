@@ -167,9 +167,9 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     contenders.push(Contender::new("", |_, us| {
         let mut cold = next()?;
         let (engine, _, plan) = &mut *cold;
-        engine.transfer(&mut wake_up, 0, None)?;
+        engine.transfer(&mut wake_up, &[0], None)?;
         let start = Instant::now();
-        engine.transfer(plan, 0, None)?;
+        engine.transfer(plan, &[0], None)?;
         us[0] = us_since(start);
         Ok(())
     }));

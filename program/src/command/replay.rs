@@ -17,7 +17,7 @@ use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
-use avsg::engine::{Engine, Fresh};
+use avsg::engine::Engine;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_linker::ascend::{Failed, stage_one};
 
@@ -183,8 +183,7 @@ fn replay(
     for (step, ids) in trace.ids.chunks_exact(words).enumerate() {
         world.begin_step(trace, step);
         let segments = world.fresh();
-        let fresh = segments.as_ref().map(|segments| Fresh { segments });
-        let fresh = fresh.as_ref();
+        let fresh = segments.as_deref();
 
         let start = Instant::now();
         if in_one {
@@ -193,7 +192,7 @@ fn replay(
         } else {
             engine.plan(&world.step.batch(), &mut plan)?;
             let planned = Instant::now();
-            engine.transfer(&mut plan, 0, fresh)?;
+            engine.transfer(&mut plan, &[0], fresh)?;
             tally.record(0, planned - start);
             tally.record(1, planned.elapsed());
         }
@@ -204,7 +203,7 @@ fn replay(
             results.push(&engine, &plan, ids, &tags);
         }
         if let Some(fresh) = fresh {
-            engine.append(&world.append_batch(), 0, fresh)?;
+            engine.append(&world.append_batch(), &[0], fresh)?;
         }
         bar.inc(1);
     }

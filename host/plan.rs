@@ -328,16 +328,6 @@ impl Plan {
         self.request_summary(request)[summary::STATUS as usize]
     }
 
-    /// Returns the number of misses of one token of a request.
-    ///
-    /// # Panics
-    /// If there is no such request, or it has no such token.
-    pub fn token_misses(&self, request: usize, token: usize) -> usize {
-        let tokens = self.cu_q[request + 1] - self.cu_q[request];
-        assert!((token as i32) < tokens, "token {token} of {tokens}");
-        self.row_misses()[self.cu_q[request] as usize + token] as usize
-    }
-
     /// Returns the miss list of a request.
     ///
     /// # Panics

@@ -91,8 +91,10 @@ impl Cpu {
             let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work + sizes.reads);
             available_memory::check("device memory", bytes)?;
         }
+        let machine = Machine::find(config.machine)?;
         let cores = Cores {
-            machine: Machine::find(config.machine)?,
+            machine: machine.name(),
+            kernels: machine.kernels,
             copier: config.copier.unwrap_or(Copier::for_rows(pool.format().bytes())),
             tables: Mapping::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
             work: Mapping::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
@@ -257,6 +259,6 @@ impl Device for Cpu {
 
     fn cpu(&self) -> Option<CpuChoices> {
         let Cores { machine, copier, .. } = self.cores;
-        Some(CpuChoices { machine: machine.name(), threads: self.workers.threads(), copier })
+        Some(CpuChoices { machine, threads: self.workers.threads(), copier })
     }
 }

@@ -86,15 +86,6 @@ impl WorkerPool {
         self.0.threads
     }
 
-    /// Returns the CPUs that threads of this pool are pinned to.
-    pub fn pinned_cpus(&self) -> impl Iterator<Item = usize> + '_ {
-        let pinned = match &self.0.kind {
-            Kind::Own(helpers) => helpers.pinned(),
-            Kind::Callers(_) => &[],
-        };
-        pinned.iter().map(|pinned| pinned.cpu())
-    }
-
     /// Runs every piece of stage one, then (SyncAll) every piece of stage two, and returns when all
     /// are done. `nanoseconds` estimates the work of all pieces together; if waking the workers
     /// would take longer, or another launch uses them, the caller's thread runs every piece, with

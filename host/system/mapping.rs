@@ -88,14 +88,9 @@ impl Mapping {
         len: usize,
         what: &'static str,
     ) -> Result<Self> {
-        match ptr.map_err(io::Error::from) {
-            Ok(ptr) => Ok(Self { at: Address(ptr.cast()), len, allocated: None }),
-            Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
-            Err(error) => {
-                let what = format!("{what} of {len} bytes");
-                Err(Error::os("mmap", what, error, "pass the file of a pool's export"))
-            }
-        }
+        let remedy = "pass the file of a pool's export";
+        let ptr = ptr.map_err(|error| refused("mmap", (what, len), error.into(), remedy))?;
+        Ok(Self { at: Address(ptr.cast()), len, allocated: None })
     }
 
     pub(crate) fn ptr(&self) -> *mut u8 {
@@ -114,9 +109,9 @@ impl Mapping {
         }
     }
 
-    /// Gives advice that changes no contents, which the system may refuse.
-    fn advise(&self, advice: Advice) {
-        // SAFETY: this value owns the range, and the advice changes no contents.
+    /// Gives advice that changes no contents in this process, which the system may refuse.
+    pub(crate) fn advise(&self, advice: Advice) {
+        // SAFETY: this value owns the range, and the advice changes no contents in this process.
         let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, advice) };
     }
 
@@ -132,29 +127,18 @@ impl Mapping {
             })
         };
         let threads = (self.len / POPULATE_PIECE).min(MAX_POPULATE_THREADS);
-        if threads < 2 {
-            return work().map_err(|error| self.refused(what, error));
-        }
         let done = thread::scope(|scope| {
             // The others populate the pieces of a thread that cannot be started.
             let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let more = 1..threads.min(allowed_cpu_count());
+            let more = if threads < 2 { 1..1 } else { 1..threads.min(allowed_cpu_count()) };
             let more: heapless::Vec<_, MAX_POPULATE_THREADS> = more.filter_map(start).collect();
             work()?;
             more.into_iter().try_for_each(|thread| {
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
             })
         });
-        done.map_err(|error| self.refused(what, error))
-    }
-
-    /// Returns the error of a mapping that cannot be populated.
-    fn refused(&self, what: &'static str, source: io::Error) -> Error {
-        if is_lack(&source) {
-            return Error::OutOfMemory { what, bytes: self.len };
-        }
-        let what = format!("{what} of {} bytes", self.len);
-        Error::os("madvise(MADV_POPULATE)", what, source, "ask for fewer bytes, or free memory")
+        let remedy = "ask for fewer bytes, or free memory";
+        done.map_err(|error| refused("madvise(MADV_POPULATE)", (what, self.len), error, remedy))
     }
 
     fn populate_piece(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
@@ -220,6 +204,19 @@ impl Drop for Mapping {
         // used after it is dropped.
         let _ = unsafe { mm::munmap(self.ptr().cast(), self.len) };
     }
+}
+
+/// Returns the error of a call for memory of some length that the system refused.
+fn refused(
+    call: &'static str,
+    (what, bytes): (&'static str, usize),
+    source: io::Error,
+    remedy: &'static str,
+) -> Error {
+    if is_lack(&source) {
+        return Error::OutOfMemory { what, bytes };
+    }
+    Error::os(call, format!("{what} of {bytes} bytes"), source, remedy)
 }
 
 /// Returns whether a call failed for lack of memory. Populating reports EFAULT or EHWPOISON where an

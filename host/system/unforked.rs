@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use rustix::mm::{self, Advice};
+use rustix::mm::Advice;
 
 use crate::Result;
 use crate::system::allocator::Allocator;
@@ -30,15 +30,8 @@ impl Unforked {
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let memory = Mapping::zeroed(what, bytes, rustix::param::page_size(), allocator)?;
-        let memory = Self { memory: ManuallyDrop::new(memory), birth: Birth::now() };
         memory.advise(Advice::LinuxDontFork);
-        Ok(memory)
-    }
-
-    /// Gives advice, which the system may refuse.
-    fn advise(&self, advice: Advice) {
-        // SAFETY: the pages are of this value only, and the advice changes no contents in this process.
-        let _ = unsafe { mm::madvise(self.ptr().cast(), self.len(), advice) };
+        Ok(Self { memory: ManuallyDrop::new(memory), birth: Birth::now() })
     }
 }
 
@@ -53,7 +46,7 @@ impl Deref for Unforked {
 impl Drop for Unforked {
     fn drop(&mut self) {
         if !self.birth.is_past() {
-            self.advise(Advice::LinuxDoFork);
+            self.memory.advise(Advice::LinuxDoFork);
             // SAFETY: the memory is dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.memory) };
         }

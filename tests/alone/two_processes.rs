@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
-use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
+use avsg::pool::{DESC_BYTES, HostPool, Role};
 use avsg::rows::RowFormat;
 
 use avsg_testkit::batch::OwnedBatch;
@@ -80,7 +80,7 @@ fn the_writer_appends_every_step() {
     let mut socket = UnixStream::from(socket);
     let pool = fixture::pool(1, ROWS, format());
     let export = pool.export().unwrap();
-    socket.write_all(&export.desc.to_bytes()).unwrap();
+    socket.write_all(&export.desc).unwrap();
     socket.write_all(&export.fd.as_raw_fd().to_ne_bytes()).unwrap();
     let mut engine = engine(&device, 1, 1, pool);
     let mut plan = engine.new_plan(2, 1).unwrap();
@@ -135,7 +135,6 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
     let (mut desc, mut fd) = ([0; DESC_BYTES], [0; 4]);
     ours.read_exact(&mut desc).unwrap();
     ours.read_exact(&mut fd).unwrap();
-    let desc = PoolDesc::from_bytes(&desc).unwrap();
     // The file has no name but this one, while the writer has it open.
     let path = format!("/proc/{}/fd/{}", child.id(), i32::from_ne_bytes(fd));
     let fd: OwnedFd = File::options().read(true).write(true).open(path).unwrap().into();

@@ -114,7 +114,7 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     let mut engine = Engine::new(config, small::pool()).unwrap();
     assert_eq!(engine.buffer().bytes(), 0);
     let of_pool = PoolConfig::new(2, 600, engine.pool().format().clone());
-    assert_eq!(Engine::bytes_needed(engine.config(), &of_pool).unwrap().0, 0);
+    assert_eq!(Engine::bytes_needed(engine.config(), &of_pool, None).unwrap().0, 0);
     let mut plan = engine.new_plan(4, 3).unwrap();
     let before = engine.read_table(0, 1).unwrap().to_vec();
     let parts = ["block is 8", "entry 1 of state 1", "has 8 blocks"];

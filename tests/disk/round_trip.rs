@@ -17,7 +17,7 @@ fn rows_are_read_back_by_every_way() {
         (1, &[1152][..], Indexers::default()),
         (3, &[1024, 128], Indexers::default()),
         (5, &[100, 7, 33], uneven),
-        (4, &[512], Indexers::per_layer(4).unwrap()),
+        (4, &[512], Indexers::of_layers(&[0, 1, 2, 3]).unwrap()),
     ] {
         for (buffered, io_uring) in [(false, true), (true, true), (false, false), (true, false)] {
             // The queue holds 8 records, so that most are written with missing layers.

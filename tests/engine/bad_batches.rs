@@ -300,7 +300,7 @@ fn geometries_out_of_range_are_refused() {
 fn indexers_that_do_not_cover_the_layers_are_refused() {
     expect_error(Indexers::of_layers(&[]), &["layers with an indexer is 0"]);
     expect_error(Indexers::of_layers(&[0, 2, 0]), &["indexer of a layer is 1", "without a gap"]);
-    let each = Indexers::per_layer(4).unwrap();
+    let each = Indexers::of_layers(&[0, 1, 2, 3]).unwrap();
     assert_eq!((each.count(), each.of(3)), (4, 3));
     assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), each);
     assert_eq!((Indexers::default().count(), Indexers::default().of(3)), (1, 0));

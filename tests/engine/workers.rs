@@ -187,7 +187,6 @@ fn two_pools_are_never_pinned_to_one_cpu() {
     }
     let one = WorkerConfig { cpus: vec![cpus[1]], pin: true, ..WorkerConfig::new(2) };
     let first = WorkerPool::new(&one).unwrap();
-    assert_eq!(first.pinned_cpus().collect::<Vec<_>>(), [cpus[1]]);
     let refused = WorkerPool::new(&one).unwrap_err().to_string();
     assert!(refused.contains("0 of the CPUs") && refused.contains("share one"), "{refused}");
     check_launch(&first, [7, 7]);

@@ -2,12 +2,13 @@
 
 use std::ffi::c_void;
 
+use crate::boundary::enter;
 use crate::engine::avsg_engine;
 use crate::plan::{avsg_plan, check_readable};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, avsg_status, ensure, enter};
-use crate::{handle, sized};
+use crate::status::{Failure, Result, avsg_status, ensure};
+use crate::{boundary, handle};
 use avsg::engine::{Batch, BatchOf, DeviceArray, DeviceBatch, Engine, RawStream};
 use avsg::plan::Plan;
 use avsg::rows::MAX_SEGMENTS;
@@ -93,7 +94,7 @@ fn batch_of<A>(
 /// Returns the address and length of an array in device memory.
 fn device_array<T>(what: &str, at: *const T, len: usize) -> Result<DeviceArray> {
     if len > 0 && at.is_null() {
-        return Err(sized::null_error(what));
+        return Err(boundary::null_error(what));
     }
     Ok(DeviceArray { address: at.addr() as u64, len })
 }
@@ -113,7 +114,7 @@ type RawSegment = (*const c_void, usize);
 unsafe fn read_fresh(
     fresh: *const avsg_fresh,
 ) -> Result<(usize, heapless::Vec<RawSegment, MAX_SEGMENTS>)> {
-    let fresh = contract!(sized::read(fresh))?;
+    let fresh = contract!(boundary::read(fresh))?;
     let n = fresh.segments;
     ensure!(
         (1..=MAX_SEGMENTS).contains(&n),
@@ -192,7 +193,7 @@ unsafe fn with_host_rows<const MOST: usize>(
     run: impl FnOnce(Option<&[&[u8]]>) -> Result<()>,
 ) -> Result<()> {
     let rows =
-        |(data, bytes): RawSegment| contract!(sized::array("fresh data", data.cast(), bytes));
+        |(data, bytes): RawSegment| contract!(boundary::array("fresh data", data.cast(), bytes));
     contract!(with_rows::<_, MOST>(list, count, rows, run))
 }
 
@@ -212,7 +213,7 @@ pub unsafe extern "C" fn avsg_engine_step(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
+        let batch = contract!(boundary::read(batch))?;
         let Some(stream) = stream else {
             let run = |fresh: Option<&[&[u8]]>| {
                 let batch = contract!(host_batch(&batch))?;
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn avsg_engine_plan(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
+        let batch = contract!(boundary::read(batch))?;
         match stream {
             None => engine.plan(&contract!(host_batch(&batch))?, &mut plan)?,
             Some(stream) => {
@@ -288,7 +289,7 @@ pub(crate) unsafe fn transfer(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let layers = contract!(sized::array("layers", layers, count))?;
+        let layers = contract!(boundary::array("layers", layers, count))?;
         if let Some(stream) = stream {
             let run = |fresh: Option<&[DeviceArray]>| {
                 Ok(contract!(engine.enqueue_transfer(&plan, layers, fresh, stream))?)
@@ -325,8 +326,8 @@ pub unsafe extern "C" fn avsg_engine_append(
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
-        let layers = contract!(sized::array("layers", layers, count))?;
+        let batch = contract!(boundary::read(batch))?;
+        let layers = contract!(boundary::array("layers", layers, count))?;
         let none = || {
             let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
             Failure::new(AVSG_NULL, text.into())
@@ -375,7 +376,7 @@ pub(crate) unsafe fn caller_stream(
 /// # Safety
 /// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
 pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
-    batch_of(batch, |what, array| contract!(sized::array(what, array.data, array.len)))
+    batch_of(batch, |what, array| contract!(boundary::array(what, array.data, array.len)))
 }
 
 #[cfg(test)]

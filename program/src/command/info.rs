@@ -3,7 +3,7 @@
 mod ascend_device;
 
 use anyhow::Result;
-use avsg::buffer::{BufferConfig, DeviceBuffer};
+use avsg::buffer::BufferConfig;
 use avsg::cpu::machine::Machine;
 use avsg::device::memory::state_words;
 use avsg::device::params::Lifetime;
@@ -118,7 +118,7 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
     );
     memory.add("tables", Some(one), tables, formula);
     let one = product("slots", &[slots, row_bytes, layers])?;
-    let slots_bytes = DeviceBuffer::bytes_needed(&buffer)?;
+    let slots_bytes = buffer.bytes()?;
     let formula = format!("{layers} layers x {slots} slots x {row_bytes} B");
     memory.add("slots", Some(one), slots_bytes, formula);
     let one = HostPool::plan_bytes(&pool)?;
@@ -149,7 +149,7 @@ fn measure(options: &Options) -> Result<(Value, Page)> {
     if device.is_none() {
         // The tables do not depend on the layers. The working columns of all cores are those of the CPU device, with
         // what fills the last page of 2 MiB of the columns and of the tables.
-        let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
+        let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool }, None)?;
         let bytes = mapped.saturating_sub(tables);
         let cores = format!("{}, whole pages", count(cores, "core"));
         memory.add("working columns", None, bytes, cores);

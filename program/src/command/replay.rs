@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     // with a message about the row's bytes.
     pool.chunk_bytes =
         pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
-    let (slots, tables) = Engine::bytes_needed(&config, &pool)?;
+    let (slots, tables) = Engine::bytes_needed(&config, &pool, None)?;
     let host_pool = HostPool::plan_bytes(&pool)?;
     let used = used_rows(&trace, rows);
     let host_rows_used = used.iter().filter(|&&used| used).count();

@@ -127,7 +127,7 @@ fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
         let allocator = Some(Arc::clone(&counting) as Arc<dyn Allocator>);
         let config = Config { allocator, ..setting.config() };
         let pool = setting.in_file();
-        let (slots, rest) = Engine::bytes_needed(&config, &pool).unwrap();
+        let (slots, rest) = Engine::bytes_needed(&config, &pool, None).unwrap();
         let mut engine = Engine::new(config.clone(), HostPool::new(&pool).unwrap()).unwrap();
         assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest);
         let bytes = Engine::plan_bytes(&config, &pool, 4, 2).unwrap();

@@ -1,8 +1,8 @@
 use std::ffi::{CStr, c_char, c_void};
 
+use crate::boundary::enter;
 use crate::log::avsg_set_log;
 use crate::status::avsg_status::{AVSG_INTERNAL, AVSG_OK};
-use crate::status::enter;
 use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 
 /// The environment variable that makes a child panic.

@@ -98,7 +98,7 @@ impl Options {
 /// Returns whether the machine has memory for the rows and the slots.
 fn fits(config: &Config, sizes: &Sizes) -> Result<bool> {
     let pool = sizes.pool()?;
-    let (slots, tables) = Engine::bytes_needed(config, &pool)?;
+    let (slots, tables) = Engine::bytes_needed(config, &pool, None)?;
     let all = HostPool::plan_bytes(&pool)?.saturating_add(slots).saturating_add(2 * tables);
     Ok(available_memory::bytes().is_none_or(|available| all <= available))
 }

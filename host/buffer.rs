@@ -10,8 +10,8 @@ mod layout;
 mod memory;
 
 use std::ops::Range;
+use std::ptr;
 use std::sync::Arc;
-use std::{fmt, ptr};
 
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::system::address::Address;
@@ -320,11 +320,5 @@ impl DeviceBuffer {
             })
         };
         Ok(index(state)?..index(state + 1)?)
-    }
-}
-
-impl fmt::Debug for DeviceBuffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBuffer").field("config", &self.config).finish_non_exhaustive()
     }
 }

@@ -43,7 +43,6 @@ pub use crate::call::{Batch, BatchOf, MAX_REQUESTS};
 pub use crate::device_arrays::{DeviceArray, DeviceBatch, DevicePlan, RawStream};
 pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MAX_UNDER_WAY, MachineChoice};
-pub use state::Load;
 pub use stats::{Stats, StatsReader};
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one

@@ -158,7 +158,7 @@ impl Device for Cpu {
         let last = learns.then_some(&last as &(dyn Fn(usize) + Sync));
         let nanoseconds = match_nanoseconds(batch) + transfer.nanoseconds();
         let stages = [Some(one), copies.then_some(two)];
-        let launched = self.workers.launch_with(stages, last, nanoseconds);
+        let launched = self.workers.launch(nanoseconds, stages, last);
         let plan_time = self.watched(launched)?;
         plan.finish();
         copy_fresh(&self.resources, plan, call);
@@ -218,7 +218,7 @@ impl Device for Cpu {
         };
         let rows = call.tokens * pieces;
         let time = copy_nanoseconds(rows, resources.pool.format().bytes());
-        self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
+        self.workers.launch(time, [None, Some(Stage { pieces, run: &run })], None)?;
         failed.into_inner().map_or(Ok(()), Err)
     }
 

@@ -173,10 +173,7 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
         "it must be sealed against shrinking"; FROM_EXPORT);
     // The file of an export has all its pages. Populating takes memory for those that another lacks.
     let present = usize::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-    match len.saturating_sub(present) {
-        0 => Ok(len),
-        lacking => {
-            available_memory::check("part of the pool file without pages", lacking).map(|()| len)
-        }
-    }
+    let lacking = len.saturating_sub(present);
+    available_memory::check("part of the pool file without pages", lacking)?;
+    Ok(len)
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, ptr, thread};
+use std::{iter, mem, ptr, thread};
 
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -17,6 +17,7 @@ use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator};
 use crate::system::cpus::allowed_cpu_count;
+use crate::system::fork::Birth;
 use crate::{Error, Result};
 
 /// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
@@ -36,6 +37,8 @@ pub(crate) struct Mapping {
     len: usize,
     /// The memory, if it is not mapped.
     allocated: Option<Allocated>,
+    /// The process that the memory belongs to, if a forked child does not have it.
+    birth: Option<Birth>,
 }
 
 impl Mapping {
@@ -50,7 +53,21 @@ impl Mapping {
         let Some(allocator) = allocator else { return Self::anonymous(what, bytes) };
         let allocated = Allocated::zeroed(allocator, what, bytes, align)?;
         let at = Address(allocated.ptr());
-        Ok(Self { at, len: bytes, allocated: Some(allocated) })
+        Ok(Self { at, len: bytes, allocated: Some(allocated), birth: None })
+    }
+
+    /// Returns [`Self::zeroed`] memory of whole pages that a forked child does not have, for the kernel to write to. A
+    /// fork makes the pages of a process copy-on-write: if the kernel is reading a file into one of them and this
+    /// process writes beside it, the process gets a copy without the bytes that arrive later.
+    pub(crate) fn unforked(
+        what: &'static str,
+        bytes: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
+        let mut memory = Self::zeroed(what, bytes, rustix::param::page_size(), allocator)?;
+        memory.advise(Advice::LinuxDontFork);
+        memory.birth = Some(Birth::now());
+        Ok(memory)
     }
 
     /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
@@ -90,7 +107,7 @@ impl Mapping {
     ) -> Result<Self> {
         let remedy = "pass the file of a pool's export";
         let ptr = ptr.map_err(|error| refused("mmap", (what, len), error.into(), remedy))?;
-        Ok(Self { at: Address(ptr.cast()), len, allocated: None })
+        Ok(Self { at: Address(ptr.cast()), len, allocated: None, birth: None })
     }
 
     pub(crate) fn ptr(&self) -> *mut u8 {
@@ -110,7 +127,7 @@ impl Mapping {
     }
 
     /// Gives advice that changes no contents in this process, which the system may refuse.
-    pub(crate) fn advise(&self, advice: Advice) {
+    fn advise(&self, advice: Advice) {
         // SAFETY: this value owns the range, and the advice changes no contents in this process.
         let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, advice) };
     }
@@ -197,6 +214,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        match self.birth {
+            // A child must not give back what it has in this place.
+            Some(birth) if birth.is_past() => return mem::forget(self.allocated.take()),
+            Some(_) => self.advise(Advice::LinuxDoFork),
+            None => {}
+        }
         if self.allocated.is_some() {
             return;
         }

@@ -4,7 +4,7 @@
 //! missed again, by `bindings/c/tests/calls/states.rs`.
 
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, Load, Stats};
+use avsg::engine::{Batch, Config, Engine, Stats};
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
@@ -142,8 +142,8 @@ fn counters_follow_forks_loads_invalidations_and_appends() {
     assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");
     // A load of 30 ids plans twice, and transfers each plan to both layers.
     let (before, ids) = (engine.stats(), (0..30).collect::<Vec<i32>>());
-    let (state, generation, seq_len) = (1, 14, 600);
-    let load = Load { indexer: 0, state, generation, seq_len, ids: &ids, block_table: &[] };
+    let request = Batch { state: &[1], generation: &[14], seq_len: &[600], ..Batch::default() };
+    let load = Batch { ids: &ids, ..request };
     assert_eq!(engine.load(&load, &mut plan).unwrap(), 30);
     let after = engine.stats();
     let counts = [after.plans - before.plans, after.transfers - before.transfers];

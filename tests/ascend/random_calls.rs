@@ -8,7 +8,7 @@ use avsg::Result;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::state::header;
 use avsg::disk::PoolFile;
-use avsg::engine::{Config, Engine, Indexers, Load};
+use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
@@ -127,9 +127,9 @@ impl<'a> Caller<'a> {
             }
             Call::Fork(from, old, to, new) => engine.fork(*from, *old, to, new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
-                let (state, generation, indexer) = (*state, *generation, *indexer);
-                let (seq_len, block_table) = (engine.pool().rows() as i32, &[][..]);
-                let load = Load { indexer, state, generation, seq_len, ids, block_table };
+                let (state, generation) = (&[*state], &[*generation]);
+                let (seq_len, indexer) = (&[engine.pool().rows() as i32], *indexer);
+                let load = Batch { indexer, state, generation, seq_len, ids, ..Batch::default() };
                 let loaded = engine.load(&load, &mut self.plans[*at])?;
                 self.batches[*at] = OwnedBatch::default();
                 self.held[*at] = true;

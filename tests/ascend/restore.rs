@@ -6,7 +6,7 @@
 use avsg::Result;
 use avsg::ascend::acl::Stream;
 use avsg::device::params::Params;
-use avsg::engine::{Config, DeviceBatch, Engine, Indexers, Load};
+use avsg::engine::{Batch, Config, DeviceBatch, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
@@ -142,20 +142,20 @@ fn a_refused_load_changes_nothing_and_loaded_ids_are_hits_of_the_first_selection
         // More ids than K, among them padding, one twice and one that is no token.
         let (mut ids, many) = ((40..90).collect::<Vec<i32>>(), vec![0; SLOTS + 1]);
         ids.extend([-1, 45, 100]);
-        let (generation, seq_len, block_table) = (1, 100, &[][..]);
-        let good = Load { indexer: 1, state: 0, generation, seq_len, ids: &ids, block_table };
+        let request = Batch { state: &[0], generation: &[1], seq_len: &[100], ..Batch::default() };
+        let good = Batch { indexer: 1, ids: &ids, ..request };
         let (table, stats) = (engine.read_table(1, 0).unwrap().to_vec(), engine.stats());
         for (bad, part) in [
-            (Load { state: 3, ..good }, "state is 3"),
-            (Load { ids: &many, ..good }, "ids to load is 193"),
-            (Load { indexer: 2, ..good }, "indexer is 2"),
-            (Load { seq_len: -1, ..good }, "seq_len is -1"),
-            (Load { state: 3, ids: &[], ..good }, "state is 3"),
+            (Batch { state: &[3], ..good }, "state is 3"),
+            (Batch { ids: &many, ..good }, "ids to load is 193"),
+            (Batch { indexer: 2, ..good }, "indexer is 2"),
+            (Batch { seq_len: &[-1], ..good }, "seq_len is -1"),
+            (Batch { state: &[3], ids: &[], ..good }, "state is 3"),
         ] {
             expect_refusal(engine.load(&bad, &mut plan), &[part]);
         }
         assert!(engine.read_table(1, 0).unwrap() == table && engine.stats() == stats);
-        assert_eq!(engine.load(&Load { ids: &[], ..good }, &mut plan).unwrap(), 0);
+        assert_eq!(engine.load(&Batch { ids: &[], ..good }, &mut plan).unwrap(), 0);
         assert_eq!([(); 2].map(|()| engine.load(&good, &mut plan).unwrap()), [50, 0]);
         // The ids are hits of the first selection. The other indexer and another generation have nothing.
         let selected: Vec<i32> = (0..K as i32).map(|lane| 40 + lane * 2).collect();

@@ -3,7 +3,7 @@
 
 use avsg::buffer::CallerBuffer;
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::engine::{Batch, Config, Engine, Indexers, Load};
+use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Segment, Strides};
@@ -180,8 +180,8 @@ fn rows_without_a_place_and_short_fresh_rows_are_refused() {
         let parts = ["appended id is 100", "request 1", "128 rows", "block table"];
         expect_error(b.engine.append(&hole.batch(), &[1], FRESH), &parts);
     }
-    let load =
-        Load { indexer: 0, state: 0, generation: 1, seq_len: 9, ids: &[1], block_table: &[] };
+    let request = Batch { state: &[0], generation: &[1], seq_len: &[9], ..Batch::default() };
+    let load = Batch { ids: &[1], ..request };
     expect_error(b.engine.load(&load, &mut b.plan), &["block_stride is 0"]);
     assert!(b.contents() == before, "nothing has changed");
 

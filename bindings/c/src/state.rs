@@ -7,7 +7,7 @@ use crate::plan::avsg_plan;
 use crate::status::{Failure, Result, avsg_status, check_reserved};
 use crate::step::avsg_i32s;
 use avsg::device::params::ID_LIMIT;
-use avsg::engine::{Engine, Load};
+use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 
 /// Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
@@ -69,15 +69,17 @@ pub unsafe extern "C" fn avsg_engine_load(
         let load = contract!(boundary::read(load)?);
         check_reserved(load.reserved)?;
         let blocks = load.block_table;
-        let chosen = Load {
+        let batch = Batch {
             indexer: load.indexer,
-            state: load.state,
-            generation: load.generation,
-            seq_len: load.seq_len,
+            state: &[load.state],
+            generation: &[load.generation],
+            seq_len: &[load.seq_len],
             ids: contract!(boundary::array("ids", load.ids.data, load.ids.len))?,
             block_table: contract!(boundary::array("block_table", blocks.data, blocks.len))?,
+            block_stride: blocks.len,
+            ..Batch::default()
         };
-        Ok(engine.load(&chosen, &mut plan).map(drop)?)
+        Ok(engine.load(&batch, &mut plan).map(drop)?)
     })
 }
 

@@ -104,7 +104,11 @@ impl Entry {
                         unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
                     }
                 };
-                workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
+                workers.launch(
+                    u64::MAX,
+                    [None, Some(Stage { pieces: threads, run: &copy })],
+                    None,
+                )?;
             }
             Ok(())
         };

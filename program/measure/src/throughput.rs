@@ -155,10 +155,10 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
             let (engine, batches, plan) = &*cold;
             let copies = Copies::new(engine, plan, batches.first())?;
             let wake = Stage { pieces: cores, run: &|_, _| () };
-            workers.launch(u64::MAX, None, Some(wake))?;
+            workers.launch(u64::MAX, [None, Some(wake)], None)?;
             let start = Instant::now();
             let copy = |core, _| copies.copy(copier, bytes, core, cores);
-            workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
+            workers.launch(u64::MAX, [None, Some(Stage { pieces: cores, run: &copy })], None)?;
             us[0] = us_since(start);
             Ok(())
         })

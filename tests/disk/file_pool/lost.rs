@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avsg::disk::{Direction, PoolFile};
-use avsg::engine::Load;
+use avsg::engine::Batch;
 use avsg::plan::{Failure, Plan};
 use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
@@ -237,9 +237,9 @@ fn a_load_that_failed_is_repeated_and_one_of_a_row_that_is_not_whole_empties_the
         let owned = batch(0, layer);
         server.step_and_lose(&owned, NONE);
         let ids: Vec<i32> = (200..270).collect();
-        let (seq_len, block_table) = (ROWS as i32, &[][..]);
-        let indexer = OF_LAYER[layer];
-        let load = Load { indexer, state: 3, generation: 1, seq_len, ids: &ids, block_table };
+        let (indexer, generation, seq_len) = (OF_LAYER[layer], &[1], &[ROWS as i32]);
+        let request = Batch { indexer, state: &[3], generation, seq_len, ..Batch::default() };
+        let load = Batch { ids: &ids, ..request };
         server.transfer_others();
         let mut plan = server.engine.new_plan(1, 1).unwrap();
         server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);

@@ -23,7 +23,7 @@ fn a_child_panics() {
     assert_eq!(enter(|| panic!("inside a call")), AVSG_INTERNAL);
     let workers = WorkerPool::new(&WorkerConfig::new(3)).unwrap();
     let stage = Stage { pieces: 50, run: &|_, _| panic!("inside a piece") };
-    assert!(workers.launch(u64::MAX, Some(stage), None).is_err());
+    assert!(workers.launch(u64::MAX, [Some(stage), None], None).is_err());
     assert!(std::panic::catch_unwind(|| panic!("outside")).is_err());
 }
 

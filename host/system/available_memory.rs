@@ -4,10 +4,8 @@
 //! what the machine, the control groups and the limits of this process can still give, and refused
 //! with an error before anything is allocated. A source that is missing or tells nonsense refuses nothing.
 
-use std::fs::read_to_string;
-
 use crate::system::cgroups;
-use crate::system::files::{field, process_limit};
+use crate::system::files::{field, process_limit, read_text};
 use crate::{Error, Result, ensure};
 
 /// The divisor of the available memory that gives the part left free, for page tables and other
@@ -32,8 +30,7 @@ pub fn bytes() -> Option<usize> {
 }
 
 fn left() -> Option<Left> {
-    let machine =
-        read_to_string("/proc/meminfo").ok().and_then(|text| field(&text, "MemAvailable:"));
+    let machine = read_text("/proc/meminfo").ok().and_then(|text| field(&text, "MemAvailable:"));
     // A machine on which this process runs has some memory left.
     let machine = machine.filter(|&kib| kib > 0).map(|kib| kib.saturating_mul(1024));
     let machine = machine.map(|bytes| (bytes, "MemAvailable in /proc/meminfo"));
@@ -44,7 +41,7 @@ fn left() -> Option<Left> {
 }
 
 fn left_by([name, limit, used]: ProcessLimit) -> Option<Left> {
-    let used = field(&read_to_string("/proc/self/status").ok()?, used)?.saturating_mul(1024);
+    let used = field(&read_text("/proc/self/status").ok()?, used)?.saturating_mul(1024);
     Some((process_limit(limit)?.saturating_sub(used), name))
 }
 

@@ -144,16 +144,20 @@ impl Mapping {
             })
         };
         let threads = (self.len / POPULATE_PIECE).min(MAX_POPULATE_THREADS);
-        let done = thread::scope(|scope| {
-            // The others populate the pieces of a thread that cannot be started.
-            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let more = if threads < 2 { 1..1 } else { 1..threads.min(allowed_cpu_count()) };
-            let more: heapless::Vec<_, MAX_POPULATE_THREADS> = more.filter_map(start).collect();
-            work()?;
-            more.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+        let shared = || {
+            thread::scope(|scope| {
+                // The others populate the pieces of a thread that cannot be started.
+                let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+                let more = 1..threads.min(allowed_cpu_count());
+                let more: heapless::Vec<_, MAX_POPULATE_THREADS> = more.filter_map(start).collect();
+                work()?;
+                more.into_iter().try_for_each(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+                })
             })
-        });
+        };
+        // A scope of threads allocates.
+        let done = if threads < 2 { work() } else { shared() };
         let remedy = "ask for fewer bytes, or free memory";
         done.map_err(|error| refused("madvise(MADV_POPULATE)", (what, self.len), error, remedy))
     }

@@ -4,8 +4,10 @@ use crate::status::avsg_status::{self, AVSG_INVALID, AVSG_SIZE};
 /// Returns the addresses of the segments of a list, or the status of the error.
 fn addresses<const N: usize>(list: &[[usize; N]]) -> core::result::Result<Vec<u64>, avsg_status> {
     let mut all = Vec::new();
-    let keep =
-        |rows: Option<&[DeviceArray]>| Ok(all.extend(rows.unwrap().iter().map(|of| of.address)));
+    let keep = |rows: Option<&[DeviceArray]>| {
+        all.extend(rows.unwrap().iter().map(|of| of.address));
+        Ok(())
+    };
     // SAFETY: each element of the list has as many bytes as the `size` at its beginning, or a `size` that is
     // refused.
     let read = unsafe {

@@ -10,16 +10,14 @@ mod layout;
 mod memory;
 
 use std::ops::Range;
+use std::ptr;
 use std::sync::Arc;
-use std::{fmt, ptr};
-
-use memory::{StateBlocks, StateEntries};
 
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator};
 use crate::system::mapping::Mapping;
-use crate::system::{available_memory, reserve};
+use crate::system::reserve;
 use crate::{Result, ensure, invalid};
 
 pub use layout::BufferConfig;
@@ -50,24 +48,7 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Returns the bytes that [`Self::new`] allocates.
-    ///
-    /// # Errors
-    /// If a number is 0 or the buffer does not fit the address space.
-    pub fn bytes_needed(config: &BufferConfig) -> Result<usize> {
-        config.bytes()
-    }
-
-    /// Allocates a zeroed and populated buffer in process memory.
-    ///
-    /// # Errors
-    /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
-    pub fn new(config: &BufferConfig) -> Result<Self> {
-        available_memory::check(WHAT, Self::bytes_needed(config)?)?;
-        Self::in_process(config, None)
-    }
-
-    /// Allocates a zeroed buffer in process memory, without a check of what is available.
+    /// Allocates a zeroed and populated buffer in process memory, without a check of what is available.
     pub(crate) fn in_process(
         config: &BufferConfig,
         allocator: Option<&Arc<dyn Allocator>>,
@@ -171,7 +152,7 @@ impl DeviceBuffer {
         Ok(move |slot| {
             // The closure must own all of it, because the entries may be in a copy that is a field beside them.
             let blocks = &blocks;
-            match blocks.entries {
+            match blocks.0 {
                 _ if slot >= slots => None,
                 None => Some(state * slots + slot),
                 Some(entries) => entries.index(slot),
@@ -182,8 +163,8 @@ impl DeviceBuffer {
     /// Returns an error if the caller's table has an entry of an existing state that is no block.
     /// Entries in device memory are copied, which waits.
     pub(crate) fn check_blocks(&self, state: usize) -> Result<()> {
-        let blocks = self.state_blocks(state)?;
-        blocks.entries.map_or(Ok(()), |entries| entries.check(state, self.config.slots))
+        let (entries, _copy) = self.state_blocks(state)?;
+        entries.map_or(Ok(()), |entries| entries.check_blocks(state, self.config.slots))
     }
 
     /// Returns whether the caller's table of blocks is in device memory.
@@ -212,36 +193,33 @@ impl DeviceBuffer {
     pub(crate) fn checked_view(&self, state: usize, layer: usize, segment: usize) -> SlotView {
         let states = self.config.states;
         assert!(state < states, "state {state} of {states}");
-        self.view_by(self.entries(state), state, layer, segment)
+        let entries = self.table.map(|table| table.of(state, self.config.slots));
+        self.view_by(entries, state, layer, segment)
     }
 
-    /// Returns the entries of an existing state in the caller's table, if there is one.
-    fn entries(&self, state: usize) -> Option<StateEntries> {
-        let table = self.table?;
-        Some(StateEntries { table, at: Address(table.of(state, self.config.slots)) })
-    }
-
-    /// Returns the blocks of a state. Entries of a table in device memory are copied, which allocates.
-    fn state_blocks(&self, state: usize) -> Result<StateBlocks> {
+    /// Returns the entries of a state in the caller's table, if there is one. Those of a table in device memory are in
+    /// the copy beside them, which allocates, and are valid for as long as it.
+    fn state_blocks(&self, state: usize) -> Result<(Option<BlockTable>, Vec<i32>)> {
         const WHAT: &str = "block table";
         rows::index("state", state, self.config.states)?;
-        let (mut entries, mut copy) = (self.entries(state), Vec::new());
-        if let (Some(StateEntries { table, at }), Some(read)) = (&mut entries, &self.device) {
-            copy = reserve::filled(WHAT, table.entries(self.config.slots), 0)?;
+        let slots = self.config.slots;
+        let (mut table, mut copy) = (self.table.map(|table| table.of(state, slots)), Vec::new());
+        if let (Some(table), Some(read)) = (&mut table, &self.device) {
+            copy = reserve::filled(WHAT, table.count(slots), 0)?;
             let mut bytes = reserve::filled(WHAT, 4 * copy.len(), 0)?;
-            read(at.0.addr() as u64, &mut bytes)?;
+            read(table.entries.0.addr() as u64, &mut bytes)?;
             for (entry, bytes) in copy.iter_mut().zip(bytes.as_chunks::<4>().0) {
                 *entry = i32::from_ne_bytes(*bytes);
             }
-            *at = Address(copy.as_mut_ptr());
+            table.entries = Address(copy.as_mut_ptr());
         }
-        Ok(StateBlocks { entries, _copy: copy })
+        Ok((table, copy))
     }
 
     /// Returns a view of an existing state, layer and segment that is valid for as long as `entries`.
     fn view_by(
         &self,
-        entries: Option<StateEntries>,
+        entries: Option<BlockTable>,
         state: usize,
         layer: usize,
         segment: usize,
@@ -263,8 +241,8 @@ impl DeviceBuffer {
     ) -> Result<()> {
         let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view_by(blocks[0].entries, from, layer, index);
-            let to = self.view_by(blocks[1].entries, to, layer, index);
+            let from = self.view_by(blocks[0].0, from, layer, index);
+            let to = self.view_by(blocks[1].0, to, layer, index);
             if self.bytes > 0 {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
@@ -294,9 +272,9 @@ impl DeviceBuffer {
         rows::index("slot", slot, self.config.slots)?;
         rows::index("layer", layer, self.config.layers)?;
         self.config.format.expect_row(into.len())?;
-        let (blocks, mut rest) = (self.state_blocks(state)?, into);
+        let ((entries, _copy), mut rest) = (self.state_blocks(state)?, into);
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view_by(blocks.entries, state, layer, index).ptr(slot);
+            let from = self.view_by(entries, state, layer, index).ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
             ensure!(!from.is_null(), "slot" is slot, but "its block is not in the buffer";
                 "correct the table of blocks");
@@ -342,11 +320,5 @@ impl DeviceBuffer {
             })
         };
         Ok(index(state)?..index(state + 1)?)
-    }
-}
-
-impl fmt::Debug for DeviceBuffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBuffer").field("config", &self.config).finish_non_exhaustive()
     }
 }

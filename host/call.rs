@@ -1,5 +1,4 @@
-//! What a caller asks for: the batch of a decode step and its fresh rows, and the checked call that both devices
-//! take.
+//! What a caller asks for: the batch of a decode step, and the checked call that both devices take.
 
 /// The most requests of a batch, and the most tokens and requests of a plan.
 pub const MAX_REQUESTS: usize = 1 << 20;
@@ -42,18 +41,6 @@ pub struct BatchOf<A> {
 
 /// A batch in the memory of this process.
 pub type Batch<'a> = BatchOf<&'a [i32]>;
-
-/// The fresh rows: KV rows of this step's tokens, which the host pool does not hold yet. In each
-/// segment, the row of token r begins at byte r · stride.
-#[derive(Clone, Copy, Debug)]
-pub struct FreshOf<'a, R> {
-    /// One entry per segment of the row format. A call for several layers has those of each layer, in the
-    /// order of its list of layers.
-    pub segments: &'a [R],
-}
-
-/// Fresh rows in the memory of this process.
-pub type Fresh<'a> = FreshOf<'a, &'a [u8]>;
 
 /// An array of a call, which is in the memory of this process or of a device.
 pub(crate) trait CallArray: Copy {

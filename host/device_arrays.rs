@@ -3,13 +3,13 @@
 
 use core::ffi::c_void;
 
-use crate::call::{Batch, BatchArray, BatchOf, Call, CallArray, FreshOf};
+use crate::call::{Batch, BatchArray, BatchOf, Call, CallArray};
 use crate::system::address::Address;
 
-/// An array of int32 in device memory.
+/// An array in device memory: int32 of a batch, or the bytes of a segment of fresh rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceArray {
-    /// Device address; a multiple of 4.
+    /// Device address; a multiple of 4 if the elements are int32.
     pub address: u64,
     /// Number of elements.
     pub len: usize,
@@ -36,30 +36,8 @@ impl BatchArray for DeviceArray {
 /// that `cu_q` may count.
 pub type DeviceBatch = BatchOf<DeviceArray>;
 
-/// One segment of the fresh rows in device memory, with the stride of the row format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceRows {
-    /// Device address of row 0.
-    pub address: u64,
-    /// Bytes from there to the end of the rows.
-    pub bytes: usize,
-}
-
-/// Fresh rows in device memory.
-pub type DeviceFresh<'a> = FreshOf<'a, DeviceRows>;
-
-impl CallArray for DeviceRows {
-    fn count(self) -> usize {
-        self.bytes
-    }
-
-    fn device_address(self) -> Option<u64> {
-        Some(self.address)
-    }
-}
-
 /// A checked call whose arrays are in device memory.
-pub(crate) type DeviceCall<'a> = Call<'a, DeviceArray, DeviceRows>;
+pub(crate) type DeviceCall<'a> = Call<'a, DeviceArray, DeviceArray>;
 
 /// Device addresses of a plan's outputs, which are int32 arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

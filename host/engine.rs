@@ -39,13 +39,10 @@ use order::TransferOrder;
 use stats::Counters;
 
 pub use crate::backend::CpuChoices;
-pub use crate::call::{Batch, BatchOf, Fresh, FreshOf, MAX_REQUESTS};
-pub use crate::device_arrays::{
-    DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
-};
+pub use crate::call::{Batch, BatchOf, MAX_REQUESTS};
+pub use crate::device_arrays::{DeviceArray, DeviceBatch, DevicePlan, RawStream};
 pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MAX_UNDER_WAY, MachineChoice};
-pub use state::Load;
 pub use stats::{Stats, StatsReader};
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
@@ -125,28 +122,20 @@ impl Engine {
         Ok(Self { named, order, under_way: 0, counters, dropped, device, resources })
     }
 
-    /// Returns the bytes of memory that [`Self::new`] allocates on a pool of this configuration: those of
-    /// the slots, and those of the tables of all indexers, of the working columns and, for a pool in a
-    /// file, of the bounce buffer. The checks are those of [`Self::new`], except that the memory of the pool
-    /// and what the machine has available are not known here. For a pool in a file the block of its
+    /// Returns the bytes of memory that [`Self::with_workers`] allocates with `workers`, or [`Self::new`] without, on
+    /// a pool of this configuration: those of the slots, and those of the tables of all indexers, of the working
+    /// columns and, for a pool in a file, of the bounce buffer. The checks are those of [`Self::new`], except that the
+    /// memory of the pool and what the machine has available are not known here. For a pool in a file the block of its
     /// file system is looked up.
     ///
     /// # Errors
     /// If the configuration is invalid, or the sizes overflow.
-    pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-        Self::bytes_with_workers(config, pool, Self::own_threads(config))
-    }
-
-    /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
-    /// `threads` threads: (slots, tables, working columns and bounce buffer).
-    ///
-    /// # Errors
-    /// As for [`Self::bytes_needed`].
-    pub fn bytes_with_workers(
+    pub fn bytes_needed(
         config: &Config,
         pool: &PoolConfig,
-        threads: usize,
+        workers: Option<&WorkerPool>,
     ) -> Result<(usize, usize)> {
+        let threads = workers.map_or(Self::own_threads(config), WorkerPool::threads);
         let rows = pool.grids(Start::in_process);
         let sizes = Cpu::sizes(config, &pool.geometry()?, rows, threads)?;
         Ok((sizes.slots, sizes.tables + sizes.work + sizes.reads))

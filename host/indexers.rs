@@ -17,16 +17,6 @@ pub struct Indexers {
 }
 
 impl Indexers {
-    /// Returns one indexer for each of `layers` layers.
-    ///
-    /// # Errors
-    /// If there is no layer, or no memory for a number per layer.
-    pub fn per_layer(layers: usize) -> Result<Self> {
-        let mut of_layer = reserve::with_capacity(WHAT, layers)?;
-        of_layer.extend(0..layers);
-        Self::of_layers(&of_layer)
-    }
-
     /// Returns indexers by layer: layer l belongs to indexer `of_layer[l]`. The indexers are
     /// numbered from 0, and each number below the largest has a layer.
     ///

@@ -19,7 +19,7 @@
 //! };
 //! engine.plan(&batch, &mut plan)?; // once per step and indexer: slots and miss lists
 //! for layer in 0..layers {
-//!     engine.transfer(&mut plan, layer, None)?; // once per layer: copies the missing rows
+//!     engine.transfer(&mut plan, &[layer], None)?; // once per layer: copies the missing rows
 //!     let slot = plan.slots(0)[3] as usize; // the slot of ids[3] of row 0
 //!     let row = engine.buffer().view(0, layer, 0)?.ptr(slot); // attention reads it here
 //! #   // SAFETY: the slot was filled by the transfer, and no other thread uses the buffer.

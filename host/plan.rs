@@ -174,7 +174,7 @@ impl Plan {
     /// Forgets the batch. `queued` is the transfer of one that a stream is going to plan.
     pub(crate) fn clear(&mut self, queued: Option<DeviceCall<'static>>) {
         self.forget_failures();
-        self.forget_records();
+        self.records.iter_mut().for_each(|records| records.clear());
         (self.requests, self.misses, self.fresh) = (0, 0, false);
         (self.number, self.held, self.queued) = (0, false, queued);
         if let Some(counters) = &self.counters {
@@ -218,12 +218,6 @@ impl Plan {
     /// Notes the stamp of the records that the plan holds after a transfer.
     pub(crate) fn keep_records(&mut self, held: Option<u64>) {
         self.records.iter_mut().for_each(|records| records.held = held);
-    }
-
-    fn forget_records(&mut self) {
-        if let Some(records) = &mut self.records {
-            records.clear();
-        }
     }
 
     /// Counts the misses, of each token and of all, and notes whether any is a fresh row, once Stage One is
@@ -326,16 +320,6 @@ impl Plan {
     /// If `request` is not below the number of requests.
     pub fn status(&self, request: usize) -> i32 {
         self.request_summary(request)[summary::STATUS as usize]
-    }
-
-    /// Returns the number of misses of one token of a request.
-    ///
-    /// # Panics
-    /// If there is no such request, or it has no such token.
-    pub fn token_misses(&self, request: usize, token: usize) -> usize {
-        let tokens = self.cu_q[request + 1] - self.cu_q[request];
-        assert!((token as i32) < tokens, "token {token} of {tokens}");
-        self.row_misses()[self.cu_q[request] as usize + token] as usize
     }
 
     /// Returns the miss list of a request.

@@ -33,4 +33,4 @@ pub(crate) use geometry::{Geometry, SegmentLayout};
 pub use geometry::{LaidOut, Pages, PoolConfig};
 pub use host::{HostPool, Role};
 pub use layout::{HostLayout, Part, Region};
-pub use share::{DESC_BYTES, PoolDesc, PoolExport};
+pub use share::{DESC_BYTES, PoolExport};

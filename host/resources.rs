@@ -100,7 +100,7 @@ impl Config {
 
     /// Returns the bytes that slots of this shape take; 0 in the caller's memory.
     pub(crate) fn slot_bytes(&self, shape: &BufferConfig) -> Result<usize> {
-        if self.buffer.is_some() { Ok(0) } else { DeviceBuffer::bytes_needed(shape) }
+        if self.buffer.is_some() { Ok(0) } else { shape.bytes() }
     }
 
     /// Returns the caller's table of the blocks of each state, if the slots have one.

@@ -11,4 +11,3 @@ pub mod fork;
 pub(crate) mod mapping;
 pub(crate) mod reserve;
 pub(crate) mod stored_words;
-pub(crate) mod unforked;

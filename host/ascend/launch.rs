@@ -214,7 +214,7 @@ impl Launcher {
             Arg::Kv0 => kv(0),
             Arg::Kv1 => kv(1),
             Arg::SlotBlocks => {
-                self.resources.config.slot_table().map_or(0, |table| table.of(0, 0) as u64)
+                self.resources.config.slot_table().map_or(0, |table| table.entries.0.addr() as u64)
             }
             Arg::Fresh0 => fresh(0),
             Arg::Fresh1 => fresh(1),

@@ -53,8 +53,7 @@ pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
         (word == -1) | slots.contains(&word)
     })?;
     // The entries of a state in the table of the caller's buffer.
-    let blocks =
-        config.slot_table().map(|table| table.entries(config.params.slots as usize) as u32);
+    let blocks = config.slot_table().map(|table| table.count(config.params.slots as usize) as u32);
     let pool_rows = i32::try_from(resources.pool.rows()).unwrap_or(i32::MAX);
     for request in 0..plan.requests() {
         check_status(plan.status(request), blocks)?;

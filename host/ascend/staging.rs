@@ -10,7 +10,7 @@ use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
 use crate::call::{Batch, Call, HostCall, Work};
-use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DeviceRows, RawStream};
+use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, RawStream};
 use crate::resources::Resources;
 use crate::rows::RowFormat;
 
@@ -166,8 +166,8 @@ impl Staging {
         fresh: Option<&[&[u8]]>,
         rows: usize,
         stream: RawStream,
-    ) -> Result<[DeviceRows; MAX_SEGMENTS]> {
-        let mut on_device = [DeviceRows::default(); MAX_SEGMENTS];
+    ) -> Result<[DeviceArray; MAX_SEGMENTS]> {
+        let mut on_device = [DeviceArray::default(); MAX_SEGMENTS];
         let (Some(parts), Some((device, pinned))) = (fresh, &mut self.fresh.0) else {
             return Ok(on_device);
         };
@@ -179,7 +179,7 @@ impl Staging {
             // loop.
             let bytes = unsafe { pinned.bytes_mut() };
             bytes[at..][..len].copy_from_slice(&part[..len]);
-            *rows_at = DeviceRows { address: device.address() + at as u64, bytes: len };
+            *rows_at = DeviceArray { address: device.address() + at as u64, len };
             at += (rows * segment.stride).next_multiple_of(ALIGN);
         }
         // SAFETY: as in `upload_table`.

@@ -20,8 +20,11 @@ pub struct BufferConfig {
 }
 
 impl BufferConfig {
-    /// Returns the bytes of the buffer. If there is no error, [`Self::segment_bytes`] does not overflow.
-    pub(super) fn bytes(&self) -> Result<usize> {
+    /// Returns the bytes of the buffer.
+    ///
+    /// # Errors
+    /// If a number is 0 or the buffer does not fit the address space.
+    pub fn bytes(&self) -> Result<usize> {
         let BufferConfig { states, layers, slots, ref format } = *self;
         rows::at_least_one("states", states)?;
         rows::at_least_one("layers", layers)?;
@@ -39,7 +42,7 @@ impl BufferConfig {
         })
     }
 
-    /// Returns the bytes from a segment of a layer to the next one.
+    /// Returns the bytes from a segment of a layer to the next one, if [`Self::bytes`] are no error.
     pub(super) fn segment_bytes(&self, segment: &Segment) -> usize {
         (self.states * self.slots * segment.stride).next_multiple_of(ALIGN)
     }

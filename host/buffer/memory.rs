@@ -105,7 +105,7 @@ impl CallerBuffer {
     /// address space, or overlaps itself, is an error.
     pub(crate) fn grids(&self, shape: &BufferConfig) -> impl Iterator<Item = Result<Grids>> {
         let table = self.table.map(|table| {
-            let bytes = 4 * shape.states * table.entries(shape.slots);
+            let bytes = 4 * shape.states * table.count(shape.slots);
             let (at, whole) = (table.entries.0.addr(), [1, bytes]);
             Grid::of(Content::BlockTable, at, Strides::rows(0), whole)
         });
@@ -124,10 +124,10 @@ impl CallerBuffer {
     }
 }
 
-/// A table of the blocks of each state.
+/// A table of the blocks of each state, or of one state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockTable {
-    entries: Address<i32>,
+    pub entries: Address<i32>,
     len: usize,
     /// The number of blocks of the buffer.
     pub blocks: usize,
@@ -148,48 +148,40 @@ impl BlockTable {
     }
 
     /// Returns the number of entries of a state.
-    pub fn entries(&self, slots: usize) -> usize {
+    pub fn count(&self, slots: usize) -> usize {
         slots >> self.shift
     }
 
     /// Returns the entries of a state below the number of states.
-    pub fn of(&self, state: usize, slots: usize) -> *mut i32 {
-        self.entries.0.wrapping_add(state * self.entries(slots))
+    pub fn of(self, state: usize, slots: usize) -> Self {
+        Self { entries: Address(self.entries.0.wrapping_add(state * self.count(slots))), ..self }
     }
 
     /// Returns the number of indices that slots may have.
     pub fn indices(&self) -> usize {
         self.blocks << self.shift
     }
-}
 
-/// The entries of one state in a table, in process memory: the caller's, or a copy of them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StateEntries {
-    pub table: BlockTable,
-    pub at: Address<i32>,
-}
-
-impl StateEntries {
-    /// Returns the index of a slot below S; `None` if its block is not in the buffer.
+    /// Returns the index of a slot below S of the state whose entries these are, in process memory; `None` if its
+    /// block is not in the buffer.
     #[inline]
-    pub fn index(&self, slot: usize) -> Option<usize> {
-        let BlockTable { blocks, shift, .. } = self.table;
+    pub(super) fn index(&self, slot: usize) -> Option<usize> {
+        let Self { blocks, shift, .. } = *self;
         // SAFETY: the table has the entries of every slot of a state (`BlockTable::check`), and they are
         // valid for reads and not written while work reads them (`with_block_table`). A copy has as many.
-        let block = unsafe { *self.at.0.add(slot >> shift) };
+        let block = unsafe { *self.entries.0.add(slot >> shift) };
         let block = usize::try_from(block).ok().filter(|&block| block < blocks)?;
         Some((block << shift) + (slot & ((1 << shift) - 1)))
     }
 
     /// Returns an error if some block of the state is not in the buffer.
-    pub fn check(&self, state: usize, slots: usize) -> Result<()> {
-        for block in 0..self.table.entries(slots) {
-            if self.index(block << self.table.shift).is_none() {
+    pub(super) fn check_blocks(&self, state: usize, slots: usize) -> Result<()> {
+        for block in 0..self.count(slots) {
+            if self.index(block << self.shift).is_none() {
                 // SAFETY: as in `index`.
-                let value = unsafe { *self.at.0.add(block) };
+                let value = unsafe { *self.entries.0.add(block) };
                 return Err(invalid!("block" is value, but
-                    "entry {block} of state {state}: the buffer has {} blocks", self.table.blocks;
+                    "entry {block} of state {state}: the buffer has {} blocks", self.blocks;
                     "correct the table of blocks"));
             }
         }
@@ -207,7 +199,7 @@ pub struct SlotView {
     /// The index of slot 0 in a buffer without a table.
     pub(super) first: usize,
     pub(super) steps: Steps,
-    pub(super) entries: Option<StateEntries>,
+    pub(super) entries: Option<BlockTable>,
 }
 
 impl SlotView {
@@ -229,10 +221,3 @@ impl SlotView {
 /// The way to memory of a device, which this process cannot read directly: copies the bytes from a device address
 /// on. It keeps memory of the engine allocated.
 pub(crate) type ReadSlots = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + Send + Sync>;
-
-/// The blocks of one state.
-pub(super) struct StateBlocks {
-    /// The state's entries in the caller's table, if there is one. They are valid for as long as this value.
-    pub entries: Option<StateEntries>,
-    pub _copy: Vec<i32>,
-}

@@ -132,5 +132,5 @@ pub(super) fn copy_slots(
     };
     let rows = slots.len().saturating_mul(layers.len()).saturating_mul(to.len());
     let stage = Stage { pieces: layers.len() * cores, run: &run };
-    workers.launch(copy_nanoseconds(rows, format.bytes()), None, Some(stage)).map(drop)
+    workers.launch(copy_nanoseconds(rows, format.bytes()), [None, Some(stage)], None).map(drop)
 }

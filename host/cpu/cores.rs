@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::memory::{learn, table_words, words_before_links};
-use avsg_device::one_request::{StageOne, work_words};
+use avsg_device::one_request::{Compiled, StageOne, work_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::summary;
 
 use super::cold::read_if_cold;
-use super::machine::Machine;
 use crate::call::{Batch, named};
 use crate::copy::Copier;
 use crate::plan::Plan;
@@ -27,7 +26,8 @@ pub(super) fn worker_words(params: &Params) -> usize {
 
 /// The memory and the choices that the workers share.
 pub(super) struct Cores {
-    pub machine: Machine,
+    pub machine: &'static str,
+    pub kernels: &'static dyn Compiled,
     pub copier: Copier,
     pub tables: Mapping,
     pub work: Mapping,
@@ -97,7 +97,7 @@ impl Cores {
         // named once in the batch.
         let table = unsafe { self.table(params, table) };
         read_if_cold(table, words_before_links(params));
-        self.machine.run(StageOne {
+        self.kernels.stage_one(StageOne {
             params,
             state: table,
             work,

@@ -91,8 +91,10 @@ impl Cpu {
             let bytes = sizes.slots.saturating_add(sizes.tables + sizes.work + sizes.reads);
             available_memory::check("device memory", bytes)?;
         }
+        let machine = Machine::find(config.machine)?;
         let cores = Cores {
-            machine: Machine::find(config.machine)?,
+            machine: machine.name(),
+            kernels: machine.kernels,
             copier: config.copier.unwrap_or(Copier::for_rows(pool.format().bytes())),
             tables: Mapping::zeroed("tables", sizes.tables, Allocated::LINE, allocator)?,
             work: Mapping::zeroed("working columns", sizes.work, Allocated::LINE, allocator)?,
@@ -156,7 +158,7 @@ impl Device for Cpu {
         let last = learns.then_some(&last as &(dyn Fn(usize) + Sync));
         let nanoseconds = match_nanoseconds(batch) + transfer.nanoseconds();
         let stages = [Some(one), copies.then_some(two)];
-        let launched = self.workers.launch_with(stages, last, nanoseconds);
+        let launched = self.workers.launch(nanoseconds, stages, last);
         let plan_time = self.watched(launched)?;
         plan.finish();
         copy_fresh(&self.resources, plan, call);
@@ -216,7 +218,7 @@ impl Device for Cpu {
         };
         let rows = call.tokens * pieces;
         let time = copy_nanoseconds(rows, resources.pool.format().bytes());
-        self.workers.launch(time, None, Some(Stage { pieces, run: &run }))?;
+        self.workers.launch(time, [None, Some(Stage { pieces, run: &run })], None)?;
         failed.into_inner().map_or(Ok(()), Err)
     }
 
@@ -257,6 +259,6 @@ impl Device for Cpu {
 
     fn cpu(&self) -> Option<CpuChoices> {
         let Cores { machine, copier, .. } = self.cores;
-        Some(CpuChoices { machine: machine.name(), threads: self.workers.threads(), copier })
+        Some(CpuChoices { machine, threads: self.workers.threads(), copier })
     }
 }

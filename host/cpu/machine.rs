@@ -5,7 +5,7 @@ use avsg_device::machine::emu::Emu;
 use avsg_device::machine::neon::Neon;
 #[cfg(target_arch = "x86_64")]
 use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
-use avsg_device::one_request::{Compiled, StageOne};
+use avsg_device::one_request::Compiled;
 use std::fmt;
 
 /// The number of machines that a CPU can have.
@@ -16,7 +16,8 @@ pub(super) const MACHINES: usize = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     name: &'static str,
-    machine: &'static dyn Compiled,
+    /// Stage One, compiled for the machine.
+    pub(super) kernels: &'static dyn Compiled,
 }
 
 impl fmt::Display for Machine {
@@ -28,7 +29,7 @@ impl fmt::Display for Machine {
 impl Machine {
     fn new<M: Compiled + 'static>(name: &'static str, detected: Option<M>) -> Option<Self> {
         // A machine has no bytes, so that nothing is allocated.
-        Some(Self { name, machine: Box::leak(Box::new(detected?)) })
+        Some(Self { name, kernels: Box::leak(Box::new(detected?)) })
     }
 
     /// Returns the machine's name.
@@ -62,10 +63,5 @@ impl Machine {
         return Avx512::<false>::missing().collect();
         #[cfg(not(target_arch = "x86_64"))]
         Vec::new()
-    }
-
-    /// Runs Stage One of one request on this machine.
-    pub(crate) fn run(self, request: StageOne<'_>) {
-        self.machine.stage_one(request);
     }
 }

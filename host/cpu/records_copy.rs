@@ -11,7 +11,7 @@ use crate::disk::Store;
 use crate::plan::{MissRecords, Plan};
 use crate::resources::Resources;
 use crate::system::address::Address;
-use crate::system::unforked::Unforked;
+use crate::system::mapping::Mapping;
 use crate::{Error, Result};
 
 /// The transfer of one plan to some layers, without the fresh rows. Threads share it; each copies records of its own.
@@ -48,8 +48,8 @@ impl<'a> RecordsCopy<'a> {
         (resources, copier): (&'a Resources, Copier),
         plan: &'a Plan,
         layers: &'a [usize],
-        own: Option<&Arc<Unforked>>,
-    ) -> Result<(Self, Arc<Unforked>)> {
+        own: Option<&Arc<Mapping>>,
+    ) -> Result<(Self, Arc<Mapping>)> {
         let records = plan.records.as_deref().ok_or(Error::Broken)?;
         let store: &Store = resources.pool.store().ok_or(Error::Broken)?;
         let Plan { indexer, k, requests, ref cu_q, ref state, ref miss, .. } = *plan;

@@ -20,7 +20,7 @@ use crate::pool::HostPool;
 use crate::resources::Resources;
 use crate::system::allocator::Allocator;
 use crate::system::available_memory;
-use crate::system::unforked::Unforked;
+use crate::system::mapping::Mapping;
 use crate::{Error, Result};
 
 /// The bytes of the bounce buffer of each transfer under way, unless a record is longer.
@@ -68,8 +68,8 @@ pub(super) fn plan_bytes(layout: Option<&Layout>, places: usize) -> Result<usize
 fn bounce_buffer(
     bytes: usize,
     allocator: Option<&Arc<dyn Allocator>>,
-) -> Result<Option<Arc<Unforked>>> {
-    let zeroed = || Unforked::zeroed("bounce buffer", bytes, allocator);
+) -> Result<Option<Arc<Mapping>>> {
+    let zeroed = || Mapping::unforked("bounce buffer", bytes, allocator);
     (bytes != 0).then(|| zeroed().map(Arc::new)).transpose()
 }
 
@@ -90,9 +90,9 @@ pub(super) struct RecordsReader {
     place: usize,
     reader: Reader,
     /// The bounce buffer for the records of single layers.
-    bounce: Option<Arc<Unforked>>,
+    bounce: Option<Arc<Mapping>>,
     /// The memory of the transfer that was begun last, to which reads may be under way.
-    target: Option<Arc<Unforked>>,
+    target: Option<Arc<Mapping>>,
     /// How long transfers have waited for reads, without the copies meanwhile.
     pub wait: Duration,
     doing: Doing,

@@ -84,7 +84,7 @@ impl StandaloneTable {
         let params = self.params;
         let [a, b, c, d] = &mut self.miss;
         let (state, work) = Self::split(&mut self.memory, &params);
-        machine.run(StageOne {
+        machine.kernels.stage_one(StageOne {
             params: &params,
             state,
             work,

@@ -109,11 +109,6 @@ impl Helpers {
         Ok(helpers)
     }
 
-    /// Returns the CPUs that the threads are pinned to.
-    pub fn pinned(&self) -> &[PinnedCpu] {
-        &self.pinned
-    }
-
     /// Returns whether a thread sleeps.
     pub fn asleep(&self) -> bool {
         self.shared.idle.has_sleepers()

@@ -86,19 +86,11 @@ impl WorkerPool {
         self.0.threads
     }
 
-    /// Returns the CPUs that threads of this pool are pinned to.
-    pub fn pinned_cpus(&self) -> impl Iterator<Item = usize> + '_ {
-        let pinned = match &self.0.kind {
-            Kind::Own(helpers) => helpers.pinned(),
-            Kind::Callers(_) => &[],
-        };
-        pinned.iter().map(|pinned| pinned.cpu())
-    }
-
     /// Runs every piece of stage one, then (SyncAll) every piece of stage two, and returns when all
     /// are done. `nanoseconds` estimates the work of all pieces together; if waking the workers
     /// would take longer, or another launch uses them, the caller's thread runs every piece, with
-    /// the same result. Returns how long stage one took; zero without it.
+    /// the same result. Each thread calls `last` with its worker before it leaves. Returns how long stage one took;
+    /// zero without it.
     ///
     /// # Errors
     /// If a piece panicked, which is a defect of this library: the remaining pieces may not have
@@ -106,18 +98,8 @@ impl WorkerPool {
     pub fn launch(
         &self,
         nanoseconds: u64,
-        one: Option<Stage<'_>>,
-        two: Option<Stage<'_>>,
-    ) -> Result<Duration> {
-        self.launch_with([one, two], None, nanoseconds)
-    }
-
-    /// Runs [`Self::launch`], after which each thread calls `last` with its worker before it leaves.
-    pub(super) fn launch_with(
-        &self,
         stages: [Option<Stage<'_>>; 2],
         last: Option<&(dyn Fn(usize) + Sync)>,
-        nanoseconds: u64,
     ) -> Result<Duration> {
         let launch = InProgress::new(stages, last, self.0.spin);
         // SAFETY: the launch is closed before it ends.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::io::Piece;
 use super::records::Records;
 use crate::Result;
+use crate::system::mapping::Mapping;
 use crate::system::reserve;
-use crate::system::unforked::Unforked;
 
 const WHAT: &str = "queue of writes";
 /// The number of an entry that is none.
@@ -50,7 +50,7 @@ pub(super) struct QueueEntry {
 /// written; as it is a mapping, it stays the kernel's until then also if the process unmaps it.
 pub(super) struct QueueEntries {
     records: Arc<Records>,
-    pub memory: Unforked,
+    pub memory: Mapping,
     /// Bytes from one record in memory to the next.
     stride: usize,
     pub all: Vec<QueueEntry>,
@@ -74,7 +74,7 @@ impl QueueEntries {
         free.extend((0..count as u32).rev());
         Ok(Self {
             records: Arc::clone(records),
-            memory: Unforked::zeroed(WHAT, bytes, None)?,
+            memory: Mapping::unforked(WHAT, bytes, None)?,
             stride,
             all: reserve::filled(WHAT, count, QueueEntry::default())?,
             heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,

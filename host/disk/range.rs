@@ -7,8 +7,8 @@ use std::{mem, slice};
 use super::reader::{MAX_BYTES, Reader};
 use super::store::Store;
 use crate::Result;
+use crate::system::mapping::Mapping;
 use crate::system::reserve;
-use crate::system::unforked::Unforked;
 
 const WHAT: &str = "records of a range";
 /// The bytes of the records of a list, unless one is longer: as much is under way at once, and a longer list would
@@ -56,7 +56,7 @@ impl Store {
             part = 0..record;
         }
         let most = (LIST_BYTES / record).max(1).min(rows.len());
-        let memory = Unforked::zeroed(WHAT, (most * record).max(1), None)?;
+        let memory = Mapping::unforked(WHAT, (most * record).max(1), None)?;
         // What one operation reads needs no queue.
         let one = most == 1 || part.len() == record && rows.len() * record <= MAX_BYTES;
         let mut reader = Reader::of(self, most, !one)?;

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Batch, Engine, check};
 use crate::call::{Call, Work};
-use crate::device_arrays::{DeviceBatch, DeviceCall, DeviceFresh, DevicePlan, RawStream};
+use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, RawStream};
 use crate::plan::Plan;
 use crate::{Error, Result, invalid};
 
@@ -62,14 +62,14 @@ impl Engine {
         &mut self,
         plan: &Plan,
         layers: &[usize],
-        fresh: Option<&DeviceFresh<'_>>,
+        fresh: Option<&[DeviceArray]>,
         stream: RawStream,
     ) -> Result<()> {
         let Some(queued) = plan.queued else {
             return Err(invalid!("plan" is "not planned in a stream", but
                 "enqueue_plan or enqueue_step must plan it first"; "plan it in the stream"));
         };
-        let call = DeviceCall { layers, fresh: fresh.map(|fresh| fresh.segments), ..queued };
+        let call = DeviceCall { layers, fresh, ..queued };
         let call = check::call(&self.resources, &mut self.named, call, Some(plan))?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue(&call, outputs(plan)?, stream) }
@@ -88,10 +88,9 @@ impl Engine {
         batch: &DeviceBatch,
         plan: &mut Plan,
         layer: usize,
-        fresh: Option<&DeviceFresh<'_>>,
+        fresh: Option<&[DeviceArray]>,
         stream: RawStream,
     ) -> Result<()> {
-        let fresh = fresh.map(|fresh| fresh.segments);
         let call = DeviceCall { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue_planning(call, plan, stream) }
@@ -116,11 +115,11 @@ impl Engine {
         batch: &DeviceBatch,
         rows: usize,
         layers: &[usize],
-        fresh: &DeviceFresh<'_>,
+        fresh: &[DeviceArray],
         stream: RawStream,
     ) -> Result<()> {
-        let fresh = Some(fresh.segments);
-        let call = DeviceCall { layers, fresh, ..Call::of(Work::Append, *batch, rows) };
+        let call =
+            DeviceCall { layers, fresh: Some(fresh), ..Call::of(Work::Append, *batch, rows) };
         let call = check::call(&self.resources, &mut self.named, call, None)?;
         // SAFETY: the stream, the arrays and the plan stay valid until the work is done (`# Safety`).
         unsafe { self.enqueue(&call, DevicePlan::default(), stream) }

@@ -5,29 +5,17 @@ use std::time::Instant;
 
 use avsg_device::memory::clear_state;
 
-use super::{Batch, Engine, Fresh, check};
+use super::{Batch, Engine, check};
 use crate::call::{Call, HostCall, Work};
 use crate::plan::{Failure, Plan};
 use crate::{Error, Result, ensure};
 
 impl Engine {
-    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer. It is
-    /// [`Self::transfer_layers`] with a list of one.
-    ///
-    /// # Errors
-    /// As for [`Self::transfer_layers`].
-    pub fn transfer(
-        &mut self,
-        plan: &mut Plan,
-        layer: usize,
-        fresh: Option<&Fresh<'_>>,
-    ) -> Result<()> {
-        self.transfer_layers(plan, &[layer], fresh)
-    }
-
     /// Runs Stage Two of some layers, listed in ascending order: copies the rows that a plan missed into
     /// their slots. The CPU device wakes its workers once for all of them, and a pool in a file reads
-    /// each record once. `fresh` has the segments of all layers.
+    /// each record once. `fresh` has the rows of this step's tokens, which the pool does not
+    /// hold yet: the segments of each layer, in the order of the list. In each, the row of token r begins at byte
+    /// r · stride.
     ///
     /// Every plan that missed a row must be transferred to every layer whose slots are read. For
     /// one layer and one state, transfers must come in the order of the plans. Different layers are
@@ -46,11 +34,11 @@ impl Engine {
     /// failed ones, which [`Plan::failures`] names, are left out of every later transfer of this plan and of
     /// the other plans since their state was cold, and their state's next plan for this indexer starts cold:
     /// compute them again.
-    pub fn transfer_layers(
+    pub fn transfer(
         &mut self,
         plan: &mut Plan,
         layers: &[usize],
-        fresh: Option<&Fresh<'_>>,
+        fresh: Option<&[&[u8]]>,
     ) -> Result<()> {
         if layers.is_empty() {
             return self.check_transfer(plan, layers, fresh).map(drop);
@@ -59,7 +47,7 @@ impl Engine {
         self.wait(plan)
     }
 
-    /// Starts [`Self::transfer_layers`] and returns while the rows are read from a file or copied by other
+    /// Starts [`Self::transfer`] and returns while the rows are read from a file or copied by other
     /// threads. Fresh rows are copied in the call, and all others, too, if the engine has one thread, an executor or
     /// so few rows that waking a thread takes longer. Over a pool in a file the kernel reads meanwhile, and
     /// [`Self::wait`] copies; without io_uring the workers do both.
@@ -69,14 +57,14 @@ impl Engine {
     /// other plans may be made, begun and waited for in any order.
     ///
     /// # Errors
-    /// As for [`Self::transfer_layers`], or if the list is empty, or a transfer of the plan or of one of its states is
+    /// As for [`Self::transfer`], or if the list is empty, or a transfer of the plan or of one of its states is
     /// under way for its indexer. [`Error::Busy`](crate::Error::Busy) if as many are as [`Config::under_way`](crate::engine::Config::under_way)
     /// says. Then nothing is begun.
     pub fn begin(
         &mut self,
         plan: &mut Plan,
         layers: &[usize],
-        fresh: Option<&Fresh<'_>>,
+        fresh: Option<&[&[u8]]>,
     ) -> Result<()> {
         ensure!(!layers.is_empty(), "layers" is 0, but "a transfer that is begun has at least one";
             "list the layers of the plan's indexer");
@@ -89,7 +77,7 @@ impl Engine {
     /// layers may be read then.
     ///
     /// # Errors
-    /// Those of [`Self::transfer_layers`] after its checks, or if no transfer of the plan is under way. After any
+    /// Those of [`Self::transfer`] after its checks, or if no transfer of the plan is under way. After any
     /// error none is.
     pub fn wait(&mut self, plan: &mut Plan) -> Result<()> {
         self.check_begun(plan)?;
@@ -118,13 +106,12 @@ impl Engine {
         &mut self,
         plan: &mut Plan,
         layers: &'a [usize],
-        fresh: Option<&Fresh<'a>>,
+        fresh: Option<&'a [&'a [u8]]>,
     ) -> Result<HostCall<'a>> {
         check::plan(&self.resources, plan)?;
         ensure!(plan.under_way.is_none(), "plan number" is plan.number, but
             "a transfer of it is under way"; "wait for it first, or list all layers in one call");
         let batch = Batch { indexer: plan.indexer, ..Batch::default() };
-        let fresh = fresh.map(|fresh| fresh.segments);
         let call = Call { layers, fresh, ..Call::of(Work::Transfer, batch, plan.tokens()) };
         let call = self.check(call, Some(plan))?;
         self.order.leave_out_lost(plan);

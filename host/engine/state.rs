@@ -1,7 +1,6 @@
 //! Changes of a state between steps, apart from those of a plan: its slots, and copies of it.
 
 use std::ops::Range;
-use std::slice;
 
 use avsg_device::memory::{clear_state, find_ids, invalidate_ids, table_words};
 use avsg_device::state::header;
@@ -12,42 +11,6 @@ use crate::call::{Call, Work, named};
 use crate::plan::Plan;
 use crate::system::reserve;
 use crate::{Error, Result, ensure};
-
-/// The ids that [`Engine::load`] puts into the slots of one state.
-#[derive(Clone, Copy, Debug)]
-pub struct Load<'a> {
-    /// The indexer, whose layers get the rows.
-    pub indexer: usize,
-    /// The state that gets the rows.
-    pub state: i32,
-    /// The request's generation, as in a [`Batch`].
-    pub generation: i32,
-    /// The sequence length; ids at or above it are padding.
-    pub seq_len: i32,
-    /// The ids, at most S.
-    pub ids: &'a [i32],
-    /// The host blocks of the request; empty if the geometry has no pages.
-    pub block_table: &'a [i32],
-}
-
-impl<'a> Load<'a> {
-    /// Returns the batch that selects some ids.
-    fn batch(&'a self, ids: &'a [i32]) -> Batch<'a> {
-        Batch {
-            ids,
-            ids_stride: ids.len(),
-            k: ids.len(),
-            cu_q: &[0, 1],
-            state: slice::from_ref(&self.state),
-            generation: slice::from_ref(&self.generation),
-            stable_len: &[-1],
-            seq_len: slice::from_ref(&self.seq_len),
-            block_table: self.block_table,
-            block_stride: self.block_table.len(),
-            indexer: self.indexer,
-        }
-    }
-}
 
 impl Engine {
     /// Forgets the slots of a state's ids in a range, because their host rows were rewritten under a
@@ -84,7 +47,8 @@ impl Engine {
     /// Puts the rows of chosen ids into slots without a selection, for example the ids that a
     /// restored request is going to select: plans K ids at a time into `plan`, and transfers each
     /// plan to every layer of the indexer. The next plan hits these ids as those that [`Self::held`] tells
-    /// of. The rows come from the pool, and a plan that evicts decides as in any step.
+    /// of. The rows come from the pool, and a plan that evicts decides as in any step. `batch` has one request, whose
+    /// `ids` are at most S; `k`, `ids_stride`, `cu_q` and `stable_len` are ignored.
     ///
     /// Returns the number of rows that were copied to each layer.
     ///
@@ -94,26 +58,34 @@ impl Engine {
     /// call of the runtime fails, the next plan starts every table cold. If the device of a pool in a file
     /// fails, the last K ids are forgotten, and those before them keep their slots. If a row of such a pool is
     /// not whole, the state is empty for this indexer, and [`Plan::failures`] names the row.
-    pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
+    pub fn load(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<usize> {
         self.resources.birth.check("engine")?;
         let config = &self.resources.config;
         let (k, slots) = (config.params.k as usize, config.params.slots as usize);
-        ensure!(load.ids.len() <= slots, "ids to load" is load.ids.len(), but
+        ensure!(batch.ids.len() <= slots, "ids to load" is batch.ids.len(), but
             "a state has {slots} slots"; "pass fewer ids");
         let (indexers, all) = (&config.indexers, self.resources.pool.layers());
         let mut layers = reserve::with_capacity("layers", all)?;
-        layers.extend(indexers.layers_of(load.indexer, all));
+        layers.extend(indexers.layers_of(batch.indexer, all));
+        let of = |ids| Batch {
+            ids,
+            ids_stride: ids.len(),
+            k: ids.len(),
+            cu_q: &[0, 1],
+            stable_len: &[-1],
+            ..*batch
+        };
         // The first part is the longest, so that no later one is refused. Without ids, padding
         // stands for it.
-        let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
+        let first = of(batch.ids.chunks(k).next().unwrap_or(&[-1]));
         self.check(Call::of(Work::Plan, first, 0), Some(plan))?;
         self.check_free(plan)?;
         self.start_plan(&first, plan, &layers)?;
         let mut copied = 0;
-        for ids in load.ids.chunks(k) {
-            self.plan(&load.batch(ids), plan)?;
+        for ids in batch.ids.chunks(k) {
+            self.plan(&of(ids), plan)?;
             copied += plan.total_misses();
-            if let Err(error) = self.transfer_layers(plan, &layers, None) {
+            if let Err(error) = self.transfer(plan, &layers, None) {
                 // The plan is kept after lost rows, and a failure that emptied every table leaves nothing to discard.
                 if !matches!(error, Error::LostRows { .. }) && !self.check_epoch() {
                     self.discard(plan)?;
@@ -168,22 +140,6 @@ impl Engine {
         Ok(bits.iter().map(|word| word.count_ones() as usize).sum())
     }
 
-    /// Copies a state to another one. It is [`Self::fork_to`] with one target.
-    ///
-    /// # Errors
-    /// As for [`Self::fork_to`].
-    pub fn fork(
-        &mut self,
-        from: usize,
-        from_generation: i32,
-        to: usize,
-        to_generation: i32,
-    ) -> Result<()> {
-        // A number that does not fit is no state.
-        let to = i32::try_from(to).unwrap_or(i32::MAX);
-        self.fork_to(from, from_generation, &[to], &[to_generation])
-    }
-
     /// Copies a state to others, with its tables and its slots that hold rows, for a sequence that is
     /// forked. A copy has the generation at its place in `to_generation`, and its next plan hits what that
     /// of the original would hit in `from_generation`. Where an indexer has not planned the original in that generation, for
@@ -200,7 +156,7 @@ impl Engine {
     /// way, or a block of one of the states is
     /// not in the caller's buffer; nothing is changed then. If a call of the runtime fails, the next plan
     /// may start every table cold.
-    pub fn fork_to(
+    pub fn fork(
         &mut self,
         from: usize,
         from_generation: i32,

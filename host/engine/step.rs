@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Batch, Engine, Fresh, check};
+use super::{Batch, Engine, check};
 use crate::call::{Call, HostCall, Work, named};
 use crate::plan::Plan;
 use crate::resources::Resources;
@@ -33,9 +33,8 @@ impl Engine {
         batch: &Batch<'_>,
         plan: &mut Plan,
         layer: usize,
-        fresh: Option<&Fresh<'_>>,
+        fresh: Option<&[&[u8]]>,
     ) -> Result<()> {
-        let fresh = fresh.map(|fresh| fresh.segments);
         let call = Call { layers: &[layer], fresh, ..Call::of(Work::Step, *batch, 0) };
         self.run_planning(call, plan)
     }
@@ -154,15 +153,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes this step's fresh rows to one layer of the host pool. It is [`Self::append_layers`] with a
-    /// list of one.
-    ///
-    /// # Errors
-    /// As for [`Self::append_layers`].
-    pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
-        self.append_layers(batch, &[layer], fresh)
-    }
-
     /// Writes this step's fresh rows to some layers of the host pool, listed in ascending order: token g
     /// of a request becomes the row of id `stable_len` + g. `fresh` has the segments of all layers.
     ///
@@ -180,14 +170,8 @@ impl Engine {
     /// layers may be missing: call it again before any other call. If a pool in a file does not take a row,
     /// because an earlier write failed, make the same call again; until then the rows that were not taken,
     /// of any of the layers, are errors when they are read.
-    pub fn append_layers(
-        &mut self,
-        batch: &Batch<'_>,
-        layers: &[usize],
-        fresh: &Fresh<'_>,
-    ) -> Result<()> {
-        let fresh = Some(fresh.segments);
-        let call = Call { layers, fresh, ..Call::of(Work::Append, *batch, 0) };
+    pub fn append(&mut self, batch: &Batch<'_>, layers: &[usize], fresh: &[&[u8]]) -> Result<()> {
+        let call = Call { layers, fresh: Some(fresh), ..Call::of(Work::Append, *batch, 0) };
         let call = self.check(call, None)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {

@@ -26,7 +26,7 @@ impl Plan {
     /// Leaves a request out of later transfers.
     pub(crate) fn fail(&mut self, request: usize, layer: usize, row: usize) {
         (self.failed_layer[request], self.failed_row[request]) = (layer as i64, row as i64);
-        self.forget_records();
+        self.records.iter_mut().for_each(|records| records.clear());
     }
 
     /// Takes what a transfer has found of the requests. With `fail` it leaves those out that lack a row;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::disk::Bits;
 use crate::system::allocator::Allocator;
 use crate::system::array::Array;
+use crate::system::mapping::Mapping;
 use crate::system::reserve;
-use crate::system::unforked::Unforked;
 use crate::{Result, ensure};
 
 const WHAT: &str = "plan's records";
@@ -35,7 +35,7 @@ pub(crate) struct MissRecords {
     /// The places whose rows were not whole.
     pub lost_places: Bits,
     /// Memory for records that the layers of an indexer share; `None` if each has a record of its own.
-    pub bounce: Option<Arc<Unforked>>,
+    pub bounce: Option<Arc<Mapping>>,
     /// The store's stamp before the records in `bounce` were read; `None` if it does not hold them.
     pub held: Option<u64>,
 }
@@ -58,7 +58,7 @@ impl MissRecords {
     pub fn new(
         places: usize,
         requests: usize,
-        bounce: Option<Arc<Unforked>>,
+        bounce: Option<Arc<Mapping>>,
         allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
         let filled = |len| Array::filled(WHAT, len, 0, allocator);
@@ -116,28 +116,20 @@ impl MissRecords {
     }
 }
 
-/// The first row of a request that is not whole, by layer and row. Threads that check rows note it without
-/// a lock.
-#[derive(Debug)]
+/// The first row of a request that is not whole: all bits but those of its layer and row, or 0. Threads that check
+/// rows note it without a lock.
+#[derive(Debug, Default)]
 pub(crate) struct FirstLost(AtomicU64);
 
 impl FirstLost {
-    const NONE: u64 = u64::MAX;
-
     pub fn note(&self, layer: usize, row: usize) {
-        self.0.fetch_min((layer as u64) << 32 | row as u64, Ordering::Relaxed);
+        self.0.fetch_max(!((layer as u64) << 32 | row as u64), Ordering::Relaxed);
     }
 
     /// Returns the layer and the row, if there are any, and forgets them.
     pub fn take(&self) -> Option<(usize, usize)> {
-        let lost = self.0.swap(Self::NONE, Ordering::Relaxed);
-        (lost != Self::NONE).then_some(((lost >> 32) as usize, lost as u32 as usize))
-    }
-}
-
-impl Default for FirstLost {
-    fn default() -> Self {
-        Self(AtomicU64::new(Self::NONE))
+        let lost = !self.0.swap(0, Ordering::Relaxed);
+        (lost != u64::MAX).then_some(((lost >> 32) as usize, lost as u32 as usize))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::system::address::Address;
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk {
     at: Address<u8>,
-    len: usize,
+    pub(super) len: usize,
 }
 
 impl Chunk {
@@ -26,11 +26,6 @@ impl Chunk {
     /// Returns the address behind the last byte.
     pub(super) fn end(&self) -> *mut u8 {
         self.ptr().wrapping_add(self.len)
-    }
-
-    /// Makes the chunk end at `end`, unless it ends behind that.
-    pub(super) fn extend_to(&mut self, end: *mut u8) {
-        self.len = self.len.max(end.addr() - self.ptr().addr());
     }
 
     /// Returns the length in bytes. The last chunk of a segment may be shorter than the others.

@@ -32,11 +32,8 @@ pub enum Role {
 pub(super) enum Backing {
     /// The file, whose open file description has the lock of the writer, and its mapping.
     File(OwnedFd, Mapping),
-    /// Chunks that the caller's allocator gave.
-    Allocated {
-        _chunks: Vec<Allocated>,
-    },
-    Caller,
+    /// The caller's memory, with what its allocator gave.
+    Caller { _chunks: Vec<Allocated> },
     /// A file that is not mapped.
     Disk(Arc<Store>),
 }
@@ -90,7 +87,7 @@ impl HostPool {
         if let Some(laid_out) = &config.layout {
             let (geometry, chunks) =
                 (laid_out.geometry.clone(), reserve::copied(TABLE, &laid_out.chunks)?);
-            let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
+            let (backing, pages) = (Backing::Caller { _chunks: Vec::new() }, (Pages::Caller, 0));
             let pool = Self::in_chunks(geometry, chunks.into(), backing, Role::Writer, pages)?;
             let starts = reserve::copied(TABLE, &laid_out.starts)?.into();
             return Ok(Self { starts, bytes: laid_out.bytes, ..pool });
@@ -117,7 +114,7 @@ impl HostPool {
             chunks.extend(Chunk::new(chunk.ptr(), len));
             memory.push(chunk);
         }
-        let (backing, pages) = (Backing::Allocated { _chunks: memory }, (Pages::Caller, 0));
+        let (backing, pages) = (Backing::Caller { _chunks: memory }, (Pages::Caller, 0));
         Self::in_chunks(geometry, chunks.into(), backing, Role::Writer, pages)
     }
 

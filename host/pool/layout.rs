@@ -231,7 +231,7 @@ impl HostLayout<'_> {
         all.dedup_by(|range, last| {
             let joined = range.ptr() < last.end();
             if joined {
-                last.extend_to(range.end());
+                last.len = last.len.max(range.end().addr() - last.ptr().addr());
             }
             joined
         });

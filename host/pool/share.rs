@@ -18,7 +18,7 @@ use crate::system::mapping::{MIB2, Mapping};
 use crate::system::stored_words::{put, word};
 use crate::{Error, Result, ensure, invalid};
 
-/// Length in bytes of an encoded [`PoolDesc`].
+/// Length in bytes of a descriptor.
 pub const DESC_BYTES: usize = (SEGMENTS + 2 * MAX_SEGMENTS) * 8;
 /// The first word of a descriptor. Its last two characters are the version of the encoding.
 const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL02");
@@ -28,17 +28,11 @@ const SEGMENTS: usize = 6;
 /// The type that `fstatfs` returns for a hugetlb file.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// The geometry of a pool, which a process needs in addition to the pool's file.
-#[derive(Debug, Clone)]
-pub struct PoolDesc {
-    config: PoolConfig,
-}
-
-impl PoolDesc {
+impl Geometry {
     /// Returns the descriptor as little-endian 64-bit words, one of which is a checksum of the
     /// others; words of unused segments are 0.
-    pub fn to_bytes(&self) -> [u8; DESC_BYTES] {
-        let PoolConfig { layers, rows, format, chunk_bytes, .. } = &self.config;
+    fn to_desc(&self) -> [u8; DESC_BYTES] {
+        let Self { layers, rows, format, chunk_bytes, .. } = self;
         let sizes = [*layers, *rows, *chunk_bytes, format.as_slice().len()];
         let mut bytes = [0; DESC_BYTES];
         put(&mut bytes, 0, [MAGIC]);
@@ -49,11 +43,8 @@ impl PoolDesc {
         bytes
     }
 
-    /// Decodes what [`Self::to_bytes`] returned.
-    ///
-    /// # Errors
-    /// If the bytes are no descriptor of this version, or its geometry is invalid.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+    /// Decodes what [`Self::to_desc`] returned.
+    fn of_desc(bytes: &[u8]) -> Result<Self> {
         let bad = |what: &str| {
             invalid!("pool descriptor" is what, but "it must be what an export wrote";
                 "send the descriptor of an export, from the same version of avsg")
@@ -73,9 +64,7 @@ impl PoolDesc {
             return Err(bad("of too many segments"));
         }
         let format = RowFormat::of_sizes(count, |n| size(SEGMENTS + n))?;
-        let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) };
-        Geometry::new(&config)?;
-        Ok(Self { config })
+        Self::new(&PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) })
     }
 }
 
@@ -88,11 +77,11 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A pool's descriptor and file, to be sent to another process.
+/// What a process needs to map a pool of another one.
 #[derive(Debug)]
 pub struct PoolExport {
-    /// The geometry.
-    pub desc: PoolDesc,
+    /// The descriptor: the geometry, in bytes that can be sent.
+    pub desc: [u8; DESC_BYTES],
     /// The file, which keeps the memory allocated. Any process that has it can map it.
     pub fd: OwnedFd,
 }
@@ -112,21 +101,16 @@ impl HostPool {
                 "only a pool in memory of the system has a file to share";
                 "share that memory yourself and make a pool over it by a layout on both sides"));
         };
-        let fd = file::reopen(fd)?;
-        let geometry = &self.geometry;
-        let (layers, rows, chunk_bytes) = (geometry.layers, geometry.rows, geometry.chunk_bytes);
-        let format = geometry.format.clone();
-        let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) };
-        Ok(PoolExport { desc: PoolDesc { config }, fd })
+        Ok(PoolExport { desc: self.geometry.to_desc(), fd: file::reopen(fd)? })
     }
 
     /// Maps a pool that another process exported. A reader's mapping is read-only.
     ///
     /// # Errors
-    /// If the file does not match the descriptor, a system call fails, or `role` is
+    /// If the bytes are no descriptor of this version, the file does not match it, a system call fails, or `role` is
     /// [`Role::Writer`] and the pool has a writer that was neither dropped nor demoted.
-    pub fn import(desc: &PoolDesc, fd: OwnedFd, role: Role) -> Result<Self> {
-        let geometry = Geometry::new(&desc.config)?;
+    pub fn import(desc: &[u8], fd: OwnedFd, role: Role) -> Result<Self> {
+        let geometry = Geometry::of_desc(desc)?;
         let len = checked_len(&geometry, &fd)?;
         let fd = match role {
             Role::Reader => fd,
@@ -189,10 +173,7 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
         "it must be sealed against shrinking"; FROM_EXPORT);
     // The file of an export has all its pages. Populating takes memory for those that another lacks.
     let present = usize::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
-    match len.saturating_sub(present) {
-        0 => Ok(len),
-        lacking => {
-            available_memory::check("part of the pool file without pages", lacking).map(|()| len)
-        }
-    }
+    let lacking = len.saturating_sub(present);
+    available_memory::check("part of the pool file without pages", lacking)?;
+    Ok(len)
 }

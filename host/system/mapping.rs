@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, ptr, thread};
+use std::{iter, mem, ptr, thread};
 
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -17,6 +17,7 @@ use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator};
 use crate::system::cpus::allowed_cpu_count;
+use crate::system::fork::Birth;
 use crate::{Error, Result};
 
 /// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
@@ -36,6 +37,8 @@ pub(crate) struct Mapping {
     len: usize,
     /// The memory, if it is not mapped.
     allocated: Option<Allocated>,
+    /// The process that the memory belongs to, if a forked child does not have it.
+    birth: Option<Birth>,
 }
 
 impl Mapping {
@@ -50,7 +53,21 @@ impl Mapping {
         let Some(allocator) = allocator else { return Self::anonymous(what, bytes) };
         let allocated = Allocated::zeroed(allocator, what, bytes, align)?;
         let at = Address(allocated.ptr());
-        Ok(Self { at, len: bytes, allocated: Some(allocated) })
+        Ok(Self { at, len: bytes, allocated: Some(allocated), birth: None })
+    }
+
+    /// Returns [`Self::zeroed`] memory of whole pages that a forked child does not have, for the kernel to write to. A
+    /// fork makes the pages of a process copy-on-write: if the kernel is reading a file into one of them and this
+    /// process writes beside it, the process gets a copy without the bytes that arrive later.
+    pub(crate) fn unforked(
+        what: &'static str,
+        bytes: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
+        let mut memory = Self::zeroed(what, bytes, rustix::param::page_size(), allocator)?;
+        memory.advise(Advice::LinuxDontFork);
+        memory.birth = Some(Birth::now());
+        Ok(memory)
     }
 
     /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
@@ -88,14 +105,9 @@ impl Mapping {
         len: usize,
         what: &'static str,
     ) -> Result<Self> {
-        match ptr.map_err(io::Error::from) {
-            Ok(ptr) => Ok(Self { at: Address(ptr.cast()), len, allocated: None }),
-            Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
-            Err(error) => {
-                let what = format!("{what} of {len} bytes");
-                Err(Error::os("mmap", what, error, "pass the file of a pool's export"))
-            }
-        }
+        let remedy = "pass the file of a pool's export";
+        let ptr = ptr.map_err(|error| refused("mmap", (what, len), error.into(), remedy))?;
+        Ok(Self { at: Address(ptr.cast()), len, allocated: None, birth: None })
     }
 
     pub(crate) fn ptr(&self) -> *mut u8 {
@@ -114,9 +126,9 @@ impl Mapping {
         }
     }
 
-    /// Gives advice that changes no contents, which the system may refuse.
+    /// Gives advice that changes no contents in this process, which the system may refuse.
     fn advise(&self, advice: Advice) {
-        // SAFETY: this value owns the range, and the advice changes no contents.
+        // SAFETY: this value owns the range, and the advice changes no contents in this process.
         let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, advice) };
     }
 
@@ -132,29 +144,22 @@ impl Mapping {
             })
         };
         let threads = (self.len / POPULATE_PIECE).min(MAX_POPULATE_THREADS);
-        if threads < 2 {
-            return work().map_err(|error| self.refused(what, error));
-        }
-        let done = thread::scope(|scope| {
-            // The others populate the pieces of a thread that cannot be started.
-            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let more = 1..threads.min(allowed_cpu_count());
-            let more: heapless::Vec<_, MAX_POPULATE_THREADS> = more.filter_map(start).collect();
-            work()?;
-            more.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+        let shared = || {
+            thread::scope(|scope| {
+                // The others populate the pieces of a thread that cannot be started.
+                let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+                let more = 1..threads.min(allowed_cpu_count());
+                let more: heapless::Vec<_, MAX_POPULATE_THREADS> = more.filter_map(start).collect();
+                work()?;
+                more.into_iter().try_for_each(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+                })
             })
-        });
-        done.map_err(|error| self.refused(what, error))
-    }
-
-    /// Returns the error of a mapping that cannot be populated.
-    fn refused(&self, what: &'static str, source: io::Error) -> Error {
-        if is_lack(&source) {
-            return Error::OutOfMemory { what, bytes: self.len };
-        }
-        let what = format!("{what} of {} bytes", self.len);
-        Error::os("madvise(MADV_POPULATE)", what, source, "ask for fewer bytes, or free memory")
+        };
+        // A scope of threads allocates.
+        let done = if threads < 2 { work() } else { shared() };
+        let remedy = "ask for fewer bytes, or free memory";
+        done.map_err(|error| refused("madvise(MADV_POPULATE)", (what, self.len), error, remedy))
     }
 
     fn populate_piece(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
@@ -213,6 +218,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        match self.birth {
+            // A child must not give back what it has in this place.
+            Some(birth) if birth.is_past() => return mem::forget(self.allocated.take()),
+            Some(_) => self.advise(Advice::LinuxDoFork),
+            None => {}
+        }
         if self.allocated.is_some() {
             return;
         }
@@ -220,6 +231,19 @@ impl Drop for Mapping {
         // used after it is dropped.
         let _ = unsafe { mm::munmap(self.ptr().cast(), self.len) };
     }
+}
+
+/// Returns the error of a call for memory of some length that the system refused.
+fn refused(
+    call: &'static str,
+    (what, bytes): (&'static str, usize),
+    source: io::Error,
+    remedy: &'static str,
+) -> Error {
+    if is_lack(&source) {
+        return Error::OutOfMemory { what, bytes };
+    }
+    Error::os(call, format!("{what} of {bytes} bytes"), source, remedy)
 }
 
 /// Returns whether a call failed for lack of memory. Populating reports EFAULT or EHWPOISON where an

@@ -6,7 +6,7 @@ use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
 use avsg::disk::{Direction, PoolFile, Reader};
-use avsg::engine::{Config, Engine, Indexers, Load};
+use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
@@ -59,10 +59,9 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
 
     in_child!(move || {
         // Without ids, so that only the check of the process can refuse it.
-        let (ids, block_table) = (&[], &[]);
-        let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
+        let load = Batch { state: &[1], generation: &[1], seq_len: &[64], ..Batch::default() };
         let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
-            && forked(engine.transfer(&mut plan, 0, None))
+            && forked(engine.transfer(&mut plan, &[0], None))
             && forked(engine.begin(&mut plan, &[0], None))
             && forked(engine.wait(&mut plan))
             && forked(engine.is_done(&plan))
@@ -70,12 +69,12 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
             && forked(engine.read_table(0, 0).map(|_| ()))
             && forked(engine.invalidate(0, 3..4))
             && forked(engine.load(&load, &mut plan))
-            && forked(engine.fork(0, 1, 1, 1))
+            && forked(engine.fork(0, 1, &[1], &[1]))
             && forked(engine.pool().write_row(0, 3, &[7; 16]))
             && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
             && forked(engine.pool().export())
             && forked(engine.pool().view(0, 0))
-            && forked(workers.launch(u64::MAX, None, None));
+            && forked(workers.launch(u64::MAX, [None, None], None));
         // The threads of the dropped workers do not exist here.
         drop((engine, plan, workers));
         let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
@@ -136,7 +135,7 @@ fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     faults.clear();
     let (mut engine, mut plan) = inherited;
     // A machine with other work may exceed the limit.
-    let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, 0, None).ok());
+    let transferred = (0..1000).find_map(|_| engine.transfer(&mut plan, &[0], None).ok());
     transferred.expect("an end of the waits");
     check(&engine, &plan);
 }

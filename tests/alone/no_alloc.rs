@@ -11,7 +11,7 @@ use avsg::ascend::acl::{Acl, Context, Source, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::disk::PoolFile;
-use avsg::engine::{Config, Engine, Fresh};
+use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 
@@ -81,27 +81,26 @@ fn steps_on(pool: HostPool, cores: usize, page: u32) {
         let mut fresh = FreshRows::new(&format(), 8);
         (0..8).for_each(|at| fresh.put(at, stable + at as i32 % 2, 0));
         let segments = fresh.segments();
-        let (batch, fresh) = (owned.batch(), Fresh { segments: &segments });
+        let (batch, fresh) = (owned.batch(), &*segments);
         // No layer has the rows of the first batch when the next one is planned.
         let planned = calls(|| (0..2).for_each(|_| engine.plan(&batch, &mut plan).unwrap()));
         let transferred = calls(|| {
             for layer in (0..LAYERS).rev() {
-                engine.transfer(&mut plan, layer, Some(&fresh)).unwrap();
+                engine.transfer(&mut plan, &[layer], Some(fresh)).unwrap();
             }
         });
-        let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(&fresh)).unwrap());
-        engine.transfer(&mut plan, 1, Some(&fresh)).unwrap();
+        let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(fresh)).unwrap());
+        engine.transfer(&mut plan, &[1], Some(fresh)).unwrap();
         let appended = calls(|| {
-            (0..LAYERS).for_each(|layer| engine.append(&batch, layer, &fresh).unwrap());
+            (0..LAYERS).for_each(|layer| engine.append(&batch, &[layer], fresh).unwrap());
         });
         let (all, layers) = (segments.repeat(LAYERS), [0, 1]);
-        let of_all = Fresh { segments: &all };
         let listed = calls(|| {
-            engine.transfer_layers(&mut plan, &layers, Some(&of_all)).unwrap();
-            engine.append_layers(&batch, &layers, &of_all).unwrap();
+            engine.transfer(&mut plan, &layers, Some(&all)).unwrap();
+            engine.append(&batch, &layers, &all).unwrap();
         });
         let begun = calls(|| {
-            engine.begin(&mut plan, &layers, Some(&of_all)).unwrap();
+            engine.begin(&mut plan, &layers, Some(&all)).unwrap();
             while !engine.is_done(&plan).unwrap() {}
             engine.wait(&mut plan).unwrap();
         });
@@ -144,7 +143,7 @@ fn a_step_that_leaves_a_request_out_allocates_no_memory() {
         let mut lost = 0;
         let count = calls(|| {
             let stepped = engine.step(&owned.batch(), &mut plan, 0, None);
-            let transferred = engine.transfer(&mut plan, 1, None);
+            let transferred = engine.transfer(&mut plan, &[1], None);
             let errors = [stepped, transferred].into_iter().filter_map(Result::err);
             lost = errors.filter(|error| matches!(error, Error::LostRows { .. })).count();
         });

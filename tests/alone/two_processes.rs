@@ -9,9 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
-use avsg::engine::{Config, Engine, Fresh};
+use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
-use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
+use avsg::pool::{DESC_BYTES, HostPool, Role};
 use avsg::rows::RowFormat;
 
 use avsg_testkit::batch::OwnedBatch;
@@ -80,7 +80,7 @@ fn the_writer_appends_every_step() {
     let mut socket = UnixStream::from(socket);
     let pool = fixture::pool(1, ROWS, format());
     let export = pool.export().unwrap();
-    socket.write_all(&export.desc.to_bytes()).unwrap();
+    socket.write_all(&export.desc).unwrap();
     socket.write_all(&export.fd.as_raw_fd().to_ne_bytes()).unwrap();
     let mut engine = engine(&device, 1, 1, pool);
     let mut plan = engine.new_plan(2, 1).unwrap();
@@ -92,10 +92,10 @@ fn the_writer_appends_every_step() {
         let owned = one_request([0, 1, stable, stable + NEW], &rows, 0);
         let mut fresh = FreshRows::new(&format(), 2);
         (0..2).for_each(|g| fresh.put(g, stable + g as i32, step as u32 + 1));
-        let fresh = Fresh { segments: &fresh.segments() };
+        let fresh = fresh.segments();
         engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
         assert!(exact::check_step(&engine, &plan, &owned, 0, content) > K);
-        engine.append(&owned.batch(), 0, &fresh).unwrap();
+        engine.append(&owned.batch(), &[0], &fresh).unwrap();
         socket.write_all(&request).unwrap();
     }
 }
@@ -135,7 +135,6 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
     let (mut desc, mut fd) = ([0; DESC_BYTES], [0; 4]);
     ours.read_exact(&mut desc).unwrap();
     ours.read_exact(&mut fd).unwrap();
-    let desc = PoolDesc::from_bytes(&desc).unwrap();
     // The file has no name but this one, while the writer has it open.
     let path = format!("/proc/{}/fd/{}", child.id(), i32::from_ne_bytes(fd));
     let fd: OwnedFd = File::options().read(true).write(true).open(path).unwrap().into();
@@ -158,10 +157,10 @@ fn read_and_kill_writer(writer: &str, reader: &str) {
     let owned = one_request([0, 4, stable, stable + NEW], &rows, 0);
     let mut own = FreshRows::new(&format(), 2);
     (0..2).for_each(|g| own.put(g, stable + g as i32, 41));
-    let fresh = Fresh { segments: &own.segments() };
+    let fresh = own.segments();
     engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
     assert!(exact::check_step(&engine, &plan, &owned, 0, content) > K);
-    let refused = engine.append(&owned.batch(), 0, &fresh).unwrap_err().to_string();
+    let refused = engine.append(&owned.batch(), &[0], &fresh).unwrap_err().to_string();
     assert!(refused.contains("append in the writer process"), "{refused}");
     let taken = HostPool::import(&desc, second_fd.try_clone().unwrap(), Role::Writer).unwrap_err();
     assert!(taken.to_string().contains("has a writer"), "{taken}");

@@ -9,7 +9,6 @@ use std::{env, fs};
 
 use avsg::ascend::acl::{Acl, Context, DeviceMemory, FUNCTIONS, Need, Source, Stream};
 use avsg::ascend::simulated;
-use avsg::engine::Fresh;
 use avsg_sim::{Options, Session, resolve};
 
 use crate::harness::{
@@ -129,7 +128,7 @@ fn an_engine_calls_each_required_function_and_needs_no_other() {
     engine.discard(&mut plan).unwrap();
     let mut token = one_request(0, 1, vec![-1; K]);
     token.stable[0] = 599;
-    engine.append(&token.batch(), 0, &Fresh { segments: &[&[0; ROW]] }).unwrap();
+    engine.append(&token.batch(), &[0], &[&[0; ROW]]).unwrap();
 
     plan_in_a_stream(&mut engine, &mut plan, &owned, &[0], &context, |_| ());
     let stream = Stream::new(&context).unwrap();

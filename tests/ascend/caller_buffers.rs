@@ -77,9 +77,9 @@ fn a_device_leaves_out_the_rows_of_a_bad_block_and_returns_global_indices() {
             for step in 0..6 {
                 let owned = both_states([72 * step, 72 * step]);
                 own.plan(&owned.batch(), &mut plans[0]).unwrap();
-                (0..2).for_each(|layer| own.transfer(&mut plans[0], layer, None).unwrap());
+                (0..2).for_each(|layer| own.transfer(&mut plans[0], &[layer], None).unwrap());
                 engine.step(&owned.batch(), &mut plans[1], 0, None).unwrap();
-                engine.transfer(&mut plans[1], 1, None).unwrap();
+                engine.transfer(&mut plans[1], &[1], None).unwrap();
                 for (lane, state) in (0..small::K).flat_map(|lane| [(lane, 0), (lane, 1)]) {
                     let slot = plans[0].slots(state)[lane];
                     let index = slots.index(state, slot as usize);
@@ -94,7 +94,7 @@ fn a_device_leaves_out_the_rows_of_a_bad_block_and_returns_global_indices() {
             }
             assert!(left_out > 10, "some slots are in the block");
             slots.check(&engine, context);
-            expect_refusal(engine.fork(1, 1, 0, 99), &["entry 1 of state 1"]);
+            expect_refusal(engine.fork(1, 1, &[0], &[99]), &["entry 1 of state 1"]);
             drop(plans);
             engine.close().unwrap();
         });
@@ -114,12 +114,12 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     let mut engine = Engine::new(config, small::pool()).unwrap();
     assert_eq!(engine.buffer().bytes(), 0);
     let of_pool = PoolConfig::new(2, 600, engine.pool().format().clone());
-    assert_eq!(Engine::bytes_needed(engine.config(), &of_pool).unwrap().0, 0);
+    assert_eq!(Engine::bytes_needed(engine.config(), &of_pool, None).unwrap().0, 0);
     let mut plan = engine.new_plan(4, 3).unwrap();
     let before = engine.read_table(0, 1).unwrap().to_vec();
     let parts = ["block is 8", "entry 1 of state 1", "has 8 blocks"];
     expect_refusal(engine.step(&both_states([0, 0]).batch(), &mut plan, 0, None), &parts);
-    expect_refusal(engine.fork(0, 1, 1, 9), &parts);
+    expect_refusal(engine.fork(0, 1, &[1], &[9]), &parts);
     assert!(engine.read_table(0, 1).unwrap() == before);
     assert!(memory.iter().all(|&byte| byte == 7));
     assert!(engine.buffer().view(1, 0, 0).unwrap().ptr(70).is_null());

@@ -4,7 +4,7 @@ use std::ptr;
 
 use avsg::ascend::acl::Stream;
 use avsg::device::params::Params;
-use avsg::engine::{Batch, Config, DeviceBatch, Fresh};
+use avsg::engine::{Batch, Config, DeviceBatch};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -43,7 +43,7 @@ fn a_batch_that_kernels_cannot_count_or_that_is_captured_before_a_reset_changes_
         (1..REQUESTS).for_each(|_| large.push([-1, 0, -1, 0], &[]));
         let block_table = block_table();
         let large = Batch { block_table, block_stride: ENTRIES, ..large.batch() };
-        let fresh = Fresh { segments: &[&[0; ROW]] };
+        let fresh: [&[u8]; 1] = [&[0; ROW]];
         let stream = Stream::new(context).unwrap();
         let arrays = DeviceArrays::new(context, &good, &[]).unwrap();
         arrays.write(&good, &[]).unwrap();
@@ -51,21 +51,21 @@ fn a_batch_that_kernels_cannot_count_or_that_is_captured_before_a_reset_changes_
         for refused in [
             engine.plan(&large, &mut plan),
             engine.step(&large, &mut plan, 0, Some(&fresh)),
-            engine.append(&large, 0, &fresh),
+            engine.append(&large, &[0], &fresh),
             // SAFETY: the call is refused.
             unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) },
         ] {
             expect_refusal(refused, &["words of an array is 2147483648"]);
         }
         assert_eq!((plan.requests(), plan.total_misses()), (1, K));
-        engine.transfer(&mut plan, 1, None).unwrap();
+        engine.transfer(&mut plan, &[1], None).unwrap();
         let mut next = engine.new_plan(1, REQUESTS).unwrap();
         engine.step(&good.batch(), &mut next, 0, None).unwrap();
         assert_eq!(next.total_misses(), 0, "every table is as it was");
         (0..2).for_each(|layer| small::check(engine, &next, &good, layer));
 
         fail_next(session, "aclrtLaunchKernelWithConfig", 1);
-        engine.transfer(&mut next, 0, None).unwrap_err();
+        engine.transfer(&mut next, &[0], None).unwrap_err();
         // SAFETY: the call is refused.
         let call = || unsafe { engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()) };
         expect_refusal(stream.capture(call), &["not reset"]);

@@ -4,7 +4,7 @@
 //! missed again, by `bindings/c/tests/calls/states.rs`.
 
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, Fresh, Load, Stats};
+use avsg::engine::{Batch, Config, Engine, Stats};
 use avsg::plan::Plan;
 use avsg_testkit::batch::OwnedBatch;
 
@@ -19,7 +19,7 @@ fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
 
 /// Transfers a layer of a plan and checks its rows.
 fn transfer_exactly(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, layer: usize) {
-    engine.transfer(plan, layer, None).unwrap();
+    engine.transfer(plan, &[layer], None).unwrap();
     check(engine, plan, owned, layer);
 }
 
@@ -80,12 +80,12 @@ fn plans_are_discarded_from_the_newest_on() {
             engine.discard(&mut plans[at]).unwrap();
         }
         // The first plan is the last one again: both layers may take it, and nothing else is due.
-        (0..2).for_each(|layer| engine.transfer(&mut plans[0], layer, None).unwrap());
+        (0..2).for_each(|layer| engine.transfer(&mut plans[0], &[layer], None).unwrap());
         let owned = both_states([90, 0]);
         let plan = &mut plans[1];
         engine.step(&owned.batch(), plan, 1, None).unwrap();
         assert_eq!(plan.total_misses(), K);
-        engine.transfer(plan, 0, None).unwrap();
+        engine.transfer(plan, &[0], None).unwrap();
         (0..2).for_each(|layer| check(engine, plan, &owned, layer));
         // After a plan of the state that missed nothing, the older plan stays.
         let [_, plan, later, _] = &mut plans;
@@ -106,7 +106,7 @@ fn plans_are_discarded_from_the_newest_on() {
         engine.discard(&mut plans[1]).unwrap();
         let (owned, plan) = (of(90, 3), &mut plans[3]);
         engine.step(&owned.batch(), plan, 0, None).unwrap();
-        engine.transfer(plan, 1, None).unwrap();
+        engine.transfer(plan, &[1], None).unwrap();
         assert_eq!(plan.total_misses(), 2 * K);
         (0..2).for_each(|layer| check(engine, plan, &owned, layer));
     });
@@ -122,7 +122,7 @@ fn counters_follow_forks_loads_invalidations_and_appends() {
         let before = engine.stats();
         let owned = one_request(state, generation, (first..first + K as i32).collect());
         engine.plan(&owned.batch(), plan).unwrap();
-        (0..2).for_each(|layer| engine.transfer(plan, layer, None).unwrap());
+        (0..2).for_each(|layer| engine.transfer(plan, &[layer], None).unwrap());
         let after = engine.stats();
         [after.misses - before.misses, after.evictions - before.evictions]
     };
@@ -131,19 +131,19 @@ fn counters_follow_forks_loads_invalidations_and_appends() {
     for first in [0, 24, 48, 72, 96] {
         assert_eq!(step(&mut engine, &mut plan, 0, 1, first), [k, 0]);
     }
-    engine.fork(0, 1, 1, 9).unwrap();
+    engine.fork(0, 1, &[1], &[9]).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 1, 9, 200);
     assert_eq!((missed, evicted), (k, k - 8), "eight slots were never used");
     assert_eq!(step(&mut engine, &mut plan, 1, 10, 200), [k, 0], "a new generation is empty");
-    engine.fork(0, 2, 1, 11).unwrap();
+    engine.fork(0, 2, &[1], &[11]).unwrap();
     assert_eq!(step(&mut engine, &mut plan, 1, 11, 200), [k, 0], "nothing is of generation 2");
     engine.invalidate(0, 0..600).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 0, 1, 0);
     assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");
     // A load of 30 ids plans twice, and transfers each plan to both layers.
     let (before, ids) = (engine.stats(), (0..30).collect::<Vec<i32>>());
-    let (state, generation, seq_len) = (1, 14, 600);
-    let load = Load { indexer: 0, state, generation, seq_len, ids: &ids, block_table: &[] };
+    let request = Batch { state: &[1], generation: &[14], seq_len: &[600], ..Batch::default() };
+    let load = Batch { ids: &ids, ..request };
     assert_eq!(engine.load(&load, &mut plan).unwrap(), 30);
     let after = engine.stats();
     let counts = [after.plans - before.plans, after.transfers - before.transfers];
@@ -151,8 +151,7 @@ fn counters_follow_forks_loads_invalidations_and_appends() {
     assert_eq!(after.transferred_bytes - before.transferred_bytes, 2 * 30 * ROW as u64);
     let mut token = one_request(1, 14, vec![-1; K]);
     token.stable[0] = 599;
-    let fresh = Fresh { segments: &[&[0; ROW], &[0; ROW]] };
-    engine.append_layers(&token.batch(), &[0, 1], &fresh).unwrap();
+    engine.append(&token.batch(), &[0, 1], &[&[0; ROW], &[0; ROW]]).unwrap();
     let last = engine.stats();
     assert_eq!((last.appends, last.appended_bytes), (2, 2 * ROW as u64));
 }

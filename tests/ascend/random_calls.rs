@@ -8,7 +8,7 @@ use avsg::Result;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::state::header;
 use avsg::disk::PoolFile;
-use avsg::engine::{Config, Engine, Indexers, Load};
+use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
@@ -111,12 +111,12 @@ impl<'a> Caller<'a> {
                 self.held[*at] = true;
             }
             Call::Transfer(at, layer) => {
-                engine.transfer(&mut self.plans[*at], *layer, None)?;
+                engine.transfer(&mut self.plans[*at], &[*layer], None)?;
                 self.held[*at] = true;
             }
             Call::TransferLayers(at) => {
                 let layers = self.layers_of(*at);
-                self.engine.transfer_layers(&mut self.plans[*at], &layers, None)?;
+                self.engine.transfer(&mut self.plans[*at], &layers, None)?;
                 self.held[*at] = true;
             }
             Call::Drop(at) => self.renew(*at),
@@ -125,11 +125,11 @@ impl<'a> Caller<'a> {
                 self.batches[*at] = OwnedBatch::default();
                 self.held[*at] = true;
             }
-            Call::Fork(from, old, to, new) => engine.fork_to(*from, *old, to, new)?,
+            Call::Fork(from, old, to, new) => engine.fork(*from, *old, to, new)?,
             Call::Load(at, indexer, [state, generation], ids) => {
-                let (state, generation, indexer) = (*state, *generation, *indexer);
-                let (seq_len, block_table) = (engine.pool().rows() as i32, &[][..]);
-                let load = Load { indexer, state, generation, seq_len, ids, block_table };
+                let (state, generation) = (&[*state], &[*generation]);
+                let (seq_len, indexer) = (&[engine.pool().rows() as i32], *indexer);
+                let load = Batch { indexer, state, generation, seq_len, ids, ..Batch::default() };
                 let loaded = engine.load(&load, &mut self.plans[*at])?;
                 self.batches[*at] = OwnedBatch::default();
                 self.held[*at] = true;

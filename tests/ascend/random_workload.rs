@@ -9,7 +9,7 @@ use std::sync::Arc;
 use avsg::Result;
 use avsg::ascend::acl::{Context, Graph, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool};
-use avsg::engine::{Config, DeviceFresh, Engine, MachineChoice, RawStream};
+use avsg::engine::{Config, Engine, MachineChoice, RawStream};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
@@ -176,15 +176,14 @@ impl RandomWorkload {
         let layers: Vec<usize> = (0..self.setting.layers).collect();
         let rows: Vec<_> = layers.iter().map(|&layer| self.device_arrays.fresh(layer)).collect();
         let all = rows.concat();
-        let later = DeviceFresh { segments: &all[rows[0].len()..] };
+        let later = &all[rows[0].len()..];
         let (engine, plan) = (&mut self.ascend, &mut self.ascend_plan);
         // SAFETY: the arrays have the sizes in `batch` and are dropped after the test has waited
         // for the stream.
         unsafe {
-            let first = DeviceFresh { segments: &rows[0] };
-            engine.enqueue_step(&batch, plan, 0, Some(&first), stream)?;
-            engine.enqueue_transfer(plan, &layers[1..], Some(&later), stream)?;
-            engine.enqueue_append(&batch, 0, &layers, &DeviceFresh { segments: &all }, stream)
+            engine.enqueue_step(&batch, plan, 0, Some(&rows[0]), stream)?;
+            engine.enqueue_transfer(plan, &layers[1..], Some(later), stream)?;
+            engine.enqueue_append(&batch, 0, &layers, &all, stream)
         }
     }
 

@@ -6,7 +6,7 @@
 use avsg::Result;
 use avsg::ascend::acl::Stream;
 use avsg::device::params::Params;
-use avsg::engine::{Config, DeviceBatch, DeviceFresh, Engine, Fresh, Indexers, Load};
+use avsg::engine::{Batch, Config, DeviceBatch, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
@@ -48,7 +48,7 @@ fn select(
     let owned = selection(indexer, at, ids);
     engine.plan(&owned.batch(), plan).unwrap();
     for layer in (0..3).filter(|&layer| usize::from(layer > 0) == indexer) {
-        engine.transfer(plan, layer, None).unwrap();
+        engine.transfer(plan, &[layer], None).unwrap();
         let content = |_, id| (id, layer as u32);
         assert_eq!(exact::check_step(engine, plan, &owned, layer, content), K);
     }
@@ -102,7 +102,7 @@ fn one_append_writes_the_rows_of_a_prefill_from_host_or_device_memory() {
     on_both_devices(&paged, empty_pool, |engine| {
         let append =
             |engine: &mut Engine, (owned, rows): &(OwnedBatch, [FreshRows; 3]), layer: usize| {
-                engine.append(&owned.batch(), layer, &Fresh { segments: &rows[layer].segments() })
+                engine.append(&owned.batch(), &[layer], &rows[layer].segments())
             };
         let prefill = (owned.clone(), rows.clone());
         (0..3).for_each(|layer| append(engine, &prefill, layer).unwrap());
@@ -121,7 +121,7 @@ fn one_append_writes_the_rows_of_a_prefill_from_host_or_device_memory() {
         arrays.write(&owned, &rows).unwrap();
         let batch = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
         for layer in 0..3 {
-            let fresh = DeviceFresh { segments: &arrays.fresh(layer) };
+            let fresh = arrays.fresh(layer);
             // SAFETY: the arrays outlive the work, which is waited for below.
             let mut append = |rows| unsafe {
                 engine.enqueue_append(&batch, rows, &[layer], &fresh, stream.raw())
@@ -142,20 +142,20 @@ fn a_refused_load_changes_nothing_and_loaded_ids_are_hits_of_the_first_selection
         // More ids than K, among them padding, one twice and one that is no token.
         let (mut ids, many) = ((40..90).collect::<Vec<i32>>(), vec![0; SLOTS + 1]);
         ids.extend([-1, 45, 100]);
-        let (generation, seq_len, block_table) = (1, 100, &[][..]);
-        let good = Load { indexer: 1, state: 0, generation, seq_len, ids: &ids, block_table };
+        let request = Batch { state: &[0], generation: &[1], seq_len: &[100], ..Batch::default() };
+        let good = Batch { indexer: 1, ids: &ids, ..request };
         let (table, stats) = (engine.read_table(1, 0).unwrap().to_vec(), engine.stats());
         for (bad, part) in [
-            (Load { state: 3, ..good }, "state is 3"),
-            (Load { ids: &many, ..good }, "ids to load is 193"),
-            (Load { indexer: 2, ..good }, "indexer is 2"),
-            (Load { seq_len: -1, ..good }, "seq_len is -1"),
-            (Load { state: 3, ids: &[], ..good }, "state is 3"),
+            (Batch { state: &[3], ..good }, "state is 3"),
+            (Batch { ids: &many, ..good }, "ids to load is 193"),
+            (Batch { indexer: 2, ..good }, "indexer is 2"),
+            (Batch { seq_len: &[-1], ..good }, "seq_len is -1"),
+            (Batch { state: &[3], ids: &[], ..good }, "state is 3"),
         ] {
             expect_refusal(engine.load(&bad, &mut plan), &[part]);
         }
         assert!(engine.read_table(1, 0).unwrap() == table && engine.stats() == stats);
-        assert_eq!(engine.load(&Load { ids: &[], ..good }, &mut plan).unwrap(), 0);
+        assert_eq!(engine.load(&Batch { ids: &[], ..good }, &mut plan).unwrap(), 0);
         assert_eq!([(); 2].map(|()| engine.load(&good, &mut plan).unwrap()), [50, 0]);
         // The ids are hits of the first selection. The other indexer and another generation have nothing.
         let selected: Vec<i32> = (0..K as i32).map(|lane| 40 + lane * 2).collect();
@@ -178,7 +178,7 @@ fn forks_that_cannot_be_exact_and_questions_and_invalidations_of_no_ids_are_refu
             (0, &[-1], &[1], "state is -1, but there are 3"),
         ];
         for (from, to, generations, part) in cases {
-            expect_refusal(engine.fork_to(from, 1, to, generations), &[part]);
+            expect_refusal(engine.fork(from, 1, to, generations), &[part]);
         }
         let mut bits = [7; 2];
         for (indexer, state, range, part) in [
@@ -198,16 +198,16 @@ fn forks_that_cannot_be_exact_and_questions_and_invalidations_of_no_ids_are_refu
         }
         let owned = selection(1, [0, 1], &ids(3));
         engine.plan(&owned.batch(), &mut plan).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
+        engine.transfer(&mut plan, &[1], None).unwrap();
         expect_refusal(
-            engine.fork(0, 1, 2, 1),
+            engine.fork(0, 1, &[2], &[1]),
             &["layers [2] lack the rows of plan 1 for states [0]"],
         );
         // In a generation that has no plan nothing is due.
-        engine.fork(0, 2, 2, 3).unwrap();
-        engine.transfer(&mut plan, 2, None).unwrap();
-        engine.fork(0, 1, 2, 1).unwrap();
-        engine.fork_to(0, 1, &[], &[]).unwrap();
+        engine.fork(0, 2, &[2], &[3]).unwrap();
+        engine.transfer(&mut plan, &[2], None).unwrap();
+        engine.fork(0, 1, &[2], &[1]).unwrap();
+        engine.fork(0, 1, &[], &[]).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
     });
 }
@@ -231,10 +231,10 @@ fn a_question_and_a_fork_after_a_plan_in_a_stream_know_the_generation() {
         // SAFETY: the call is refused.
         let other = unsafe { engine.enqueue_transfer(&queued, &[0], None, stream.raw()) };
         expect_refusal(other, &["the plan is of indexer 1"]);
-        let fork = |engine: &mut Engine| engine.fork(0, 2, 2, 5).unwrap();
+        let fork = |engine: &mut Engine| engine.fork(0, 2, &[2], &[5]).unwrap();
         plan_in_a_stream(engine, &mut queued, &owned, &[1, 2], context, fork);
         assert_eq!(select(engine, &mut plan, 1, [2, 5], &ids(9)), Vec::<i32>::new());
-        engine.fork(0, 1, 2, 6).unwrap();
+        engine.fork(0, 1, &[2], &[6]).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [2, 6], &ids(0)), ids(0));
     });
 }
@@ -252,9 +252,9 @@ fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
             // State 2 has a plan that layer 0 lacks.
             engine.plan(&selection(0, [2, generation], &ids(77)).batch(), &mut old).unwrap();
             fail_next(session, "aclrtMemcpy", generation as usize);
-            let Err(error) = engine.fork(0, generation, 2, generation + 1000) else { break };
+            let Err(error) = engine.fork(0, generation, &[2], &[generation + 1000]) else { break };
             assert!(error.to_string().contains("aclrtMemcpy"), "{error}");
-            expect_refusal(engine.transfer(&mut old, 0, None), &["plan is stale"]);
+            expect_refusal(engine.transfer(&mut old, &[0], None), &["plan is stale"]);
             for indexer in 0..2 {
                 let missed = select(engine, &mut plan, indexer, [2, generation + 1000], &ids(0));
                 assert_eq!(missed, ids(0));

@@ -96,7 +96,7 @@ fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
                 let text = error.to_string();
                 assert!(text.contains(expected) && text.contains("avsg doctor"), "{arg:?}: {text}");
                 // The tables may be wrong, too: the earlier plan is refused, and the next plan starts cold.
-                expect_refusal(engine.transfer(good, 0, None), &["plan is stale"]);
+                expect_refusal(engine.transfer(good, &[0], None), &["plan is stale"]);
                 run(engine).unwrap();
                 assert_eq!(bad.total_misses(), 3 * K, "the tables were emptied");
             });

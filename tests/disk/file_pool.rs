@@ -178,7 +178,7 @@ impl Server {
     }
 
     fn transfer(&mut self, layer: usize) -> Result<()> {
-        self.engine.transfer(&mut self.plan, layer, None)
+        self.engine.transfer(&mut self.plan, &[layer], None)
     }
 
     /// Transfers the plan of a batch to the other layers, and compares its rows and those of all slots that

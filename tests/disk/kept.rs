@@ -89,7 +89,7 @@ fn another_geometry_is_refused_by_name() {
     drop(HostPool::new(&made).unwrap());
     let file = made.file.clone().unwrap();
     let other = |layers, rows, segments: &[usize]| config(layers, rows, segments, file.clone());
-    let per_layer = PoolConfig { indexers: Indexers::per_layer(2).unwrap(), ..made.clone() };
+    let per_layer = PoolConfig { indexers: Indexers::of_layers(&[0, 1]).unwrap(), ..made.clone() };
     for (config, given, made) in [
         (other(3, ROWS, &[1900, 140]), "layers is 3", 2),
         (other(LAYERS, 51, &[1900, 140]), "rows is 51", 50),

@@ -17,7 +17,7 @@ fn rows_are_read_back_by_every_way() {
         (1, &[1152][..], Indexers::default()),
         (3, &[1024, 128], Indexers::default()),
         (5, &[100, 7, 33], uneven),
-        (4, &[512], Indexers::per_layer(4).unwrap()),
+        (4, &[512], Indexers::of_layers(&[0, 1, 2, 3]).unwrap()),
     ] {
         for (buffered, io_uring) in [(false, true), (true, true), (false, false), (true, false)] {
             // The queue holds 8 records, so that most are written with missing layers.
@@ -82,7 +82,7 @@ fn neighbouring_rows_are_written_and_read_by_large_operations() {
     }
     // A layer of a chunk, 1.5 MiB, is one operation, also when the queue is full.
     let mut layers = config(6, 2048, &[1152], PoolFile::new(folder.path()));
-    layers.indexers = Indexers::per_layer(6).unwrap();
+    layers.indexers = Indexers::of_layers(&[0, 1, 2, 3, 4, 5]).unwrap();
     let pool = HostPool::new(&layers).unwrap();
     for (first, layer) in [0, 1024].into_iter().flat_map(|first| (0..6).map(move |of| (first, of)))
     {

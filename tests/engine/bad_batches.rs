@@ -3,7 +3,7 @@
 
 use avsg::buffer::CallerBuffer;
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::engine::{Batch, Config, Engine, Fresh, Indexers, Load};
+use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Segment, Strides};
@@ -60,13 +60,13 @@ struct TestEngine {
 }
 
 const JUNK: [&[u8]; 2] = [&[7; 4 * 24], &[7; 4 * 16]];
-const FRESH: Fresh<'_> = Fresh { segments: &JUNK };
+const FRESH: &[&[u8]] = &JUNK;
 
 impl TestEngine {
     fn new() -> Self {
         let mut engine = fixture::engine(params(), 2, 2, fixture::pool(2, 128, format()));
         let mut plan = engine.new_plan(4, 2).unwrap();
-        engine.step(&valid_batch(0).batch(), &mut plan, 0, Some(&FRESH)).unwrap();
+        engine.step(&valid_batch(0).batch(), &mut plan, 0, Some(FRESH)).unwrap();
         Self { engine, plan, steps: 0 }
     }
 
@@ -83,9 +83,9 @@ impl TestEngine {
         let (mut bad, before) = (valid_batch(self.steps), self.contents());
         spoil(&mut bad);
         expect_error(self.engine.plan(&bad.batch(), &mut self.plan), parts);
-        expect_error(self.engine.step(&bad.batch(), &mut self.plan, 0, Some(&FRESH)), parts);
+        expect_error(self.engine.step(&bad.batch(), &mut self.plan, 0, Some(FRESH)), parts);
         if by_append {
-            expect_error(self.engine.append(&bad.batch(), 0, &FRESH), parts);
+            expect_error(self.engine.append(&bad.batch(), &[0], FRESH), parts);
         }
         assert!(self.contents() == before, "nothing has changed after {parts:?}");
         self.expect_exact_step();
@@ -94,7 +94,7 @@ impl TestEngine {
     fn expect_exact_step(&mut self) {
         self.steps += 1;
         let owned = valid_batch(self.steps);
-        self.engine.step(&owned.batch(), &mut self.plan, 0, Some(&FRESH)).unwrap();
+        self.engine.step(&owned.batch(), &mut self.plan, 0, Some(FRESH)).unwrap();
         let row = |_, id| (id, 0);
         assert_eq!(exact::check_step(&self.engine, &self.plan, &owned, 0, row), 4 * K);
     }
@@ -136,12 +136,12 @@ fn batches_with_a_mistake_are_refused() {
     let mut long = valid_batch(b.steps);
     long.cu_q = vec![0, 3, 4];
     let parts = ["seq_len is 102", "request 1", "1 tokens make at most 101"];
-    expect_error(b.engine.append(&long.batch(), 0, &FRESH), &parts);
+    expect_error(b.engine.append(&long.batch(), &[0], FRESH), &parts);
     let (many, owned) = (vec![-1; (1 << 20) + 1], valid_batch(0));
     let batch = Batch { state: &many, ..owned.batch() };
     let parts = ["requests is 1048577", "the plan holds 2"];
     expect_error(b.engine.plan(&batch, &mut b.plan), &parts);
-    expect_error(b.engine.append(&batch, 0, &FRESH), &["requests is 1048577", "0..=1048576"]);
+    expect_error(b.engine.append(&batch, &[0], FRESH), &["requests is 1048577", "0..=1048576"]);
     b.expect_exact_step();
 }
 
@@ -152,14 +152,14 @@ fn foreign_and_small_plans_are_refused() {
     let (owned, mut foreign) = (valid_batch(1), other.new_plan(4, 2).unwrap());
     let batch = owned.batch();
     expect_error(b.engine.plan(&batch, &mut foreign), &["plan is foreign", "another engine"]);
-    expect_error(b.engine.step(&batch, &mut foreign, 0, Some(&FRESH)), &["plan is foreign"]);
-    other.step(&batch, &mut foreign, 0, Some(&FRESH)).unwrap();
-    let transferred = b.engine.transfer(&mut foreign, 0, Some(&FRESH));
+    expect_error(b.engine.step(&batch, &mut foreign, 0, Some(FRESH)), &["plan is foreign"]);
+    other.step(&batch, &mut foreign, 0, Some(FRESH)).unwrap();
+    let transferred = b.engine.transfer(&mut foreign, &[0], Some(FRESH));
     expect_error(transferred, &["plan is foreign", "new_plan made it"]);
     let (mut few, mut short) = (b.engine.new_plan(4, 1).unwrap(), b.engine.new_plan(3, 2).unwrap());
     expect_error(b.engine.plan(&batch, &mut few), &["requests is 2", "holds 1", "larger plan"]);
     expect_error(b.engine.plan(&batch, &mut short), &["tokens is 4", "holds 3", "larger plan"]);
-    expect_error(b.engine.transfer(&mut few, 1, None), &["plan is empty", "plan one first"]);
+    expect_error(b.engine.transfer(&mut few, &[1], None), &["plan is empty", "plan one first"]);
     expect_error(b.engine.new_plan(0, 1), &["max_tokens is 0", "1..=1048576"]);
     expect_error(b.engine.new_plan(1, 0), &["max_requests is 0"]);
     expect_error(b.engine.new_plan(usize::MAX, 1), &["max_tokens is", "1..=1048576"]);
@@ -170,7 +170,7 @@ fn foreign_and_small_plans_are_refused() {
 fn rows_without_a_place_and_short_fresh_rows_are_refused() {
     let mut b = TestEngine::new();
     let before = b.contents();
-    let short = Fresh { segments: &[JUNK[0], &JUNK[1][..63]] };
+    let short = [JUNK[0], &JUNK[1][..63]];
     // The second request has an id without a host row. No row of the valid first request is written
     // either.
     let mut hole = valid_batch(0);
@@ -178,10 +178,10 @@ fn rows_without_a_place_and_short_fresh_rows_are_refused() {
     for bad in [-1, 8, i32::MAX, i32::MIN] {
         hole.blocks[8 + 6] = bad;
         let parts = ["appended id is 100", "request 1", "128 rows", "block table"];
-        expect_error(b.engine.append(&hole.batch(), 1, &FRESH), &parts);
+        expect_error(b.engine.append(&hole.batch(), &[1], FRESH), &parts);
     }
-    let load =
-        Load { indexer: 0, state: 0, generation: 1, seq_len: 9, ids: &[1], block_table: &[] };
+    let request = Batch { state: &[0], generation: &[1], seq_len: &[9], ..Batch::default() };
+    let load = Batch { ids: &[1], ..request };
     expect_error(b.engine.load(&load, &mut b.plan), &["block_stride is 0"]);
     assert!(b.contents() == before, "nothing has changed");
 
@@ -190,11 +190,11 @@ fn rows_without_a_place_and_short_fresh_rows_are_refused() {
     fresh.ids[K + 1 + K + 1] = 101;
     b.engine.plan(&fresh.batch(), &mut b.plan).unwrap();
     let before = b.contents();
-    expect_error(b.engine.transfer(&mut b.plan, 0, None), &["fresh rows is none"]);
-    expect_error(b.engine.transfer(&mut b.plan, 0, Some(&short)), &["fresh bytes is 63"]);
-    expect_error(b.engine.transfer(&mut b.plan, 9, Some(&FRESH)), &["layer is 9"]);
+    expect_error(b.engine.transfer(&mut b.plan, &[0], None), &["fresh rows is none"]);
+    expect_error(b.engine.transfer(&mut b.plan, &[0], Some(&short)), &["fresh bytes is 63"]);
+    expect_error(b.engine.transfer(&mut b.plan, &[9], Some(FRESH)), &["layer is 9"]);
     assert!(b.contents() == before, "nothing was copied");
-    b.engine.transfer(&mut b.plan, 0, Some(&FRESH)).unwrap();
+    b.engine.transfer(&mut b.plan, &[0], Some(FRESH)).unwrap();
     b.expect_exact_step();
 }
 
@@ -220,14 +220,13 @@ fn a_list_of_layers_with_a_mistake_is_refused_and_nothing_is_copied() {
         (&[0, 1], &segments, "layers [1] lack the rows of plan 1 for states [0, 1]"),
     ];
     for (at, (list, segments, part)) in cases.into_iter().enumerate() {
-        let fresh = Fresh { segments };
-        expect_error(b.engine.transfer_layers(&mut b.plan, list, Some(&fresh)), &[part]);
+        expect_error(b.engine.transfer(&mut b.plan, list, Some(segments)), &[part]);
         // An append has no order of plans.
         if at < 5 {
-            expect_error(b.engine.append_layers(&owned.batch(), list, &fresh), &[part]);
+            expect_error(b.engine.append(&owned.batch(), list, segments), &[part]);
         }
     }
-    expect_error(b.engine.transfer_layers(&mut b.plan, &[0], None), &["fresh rows is none"]);
+    expect_error(b.engine.transfer(&mut b.plan, &[0], None), &["fresh rows is none"]);
     assert!(b.contents() == before && b.engine.stats() == stats);
 }
 
@@ -248,13 +247,13 @@ fn fresh_rows_whose_bytes_overflow_are_refused() {
     (owned.block_stride, owned.blocks) = (8, (0..8).collect());
     owned.push([0, 1, 100, 105], &vec![vec![100; K]; 5]);
     let rows = [7; 4 * 24];
-    let fresh = Fresh { segments: &[&rows] };
+    let fresh: [&[u8]; 1] = [&rows];
     let parts = ["fresh bytes is 96", "5 rows of stride 4611686018427387904 need"];
-    expect_error(engine.append(&owned.batch(), 0, &fresh), &parts);
+    expect_error(engine.append(&owned.batch(), &[0], &fresh), &parts);
     (owned.cu_q, owned.seq) = (vec![0, 2], vec![102]);
     engine.plan(&owned.batch(), &mut plan).unwrap();
     let parts = ["fresh bytes is 96", "2 rows of stride 4611686018427387904 need"];
-    expect_error(engine.transfer(&mut plan, 0, Some(&fresh)), &parts);
+    expect_error(engine.transfer(&mut plan, &[0], Some(&fresh)), &parts);
 }
 
 #[test]
@@ -301,7 +300,7 @@ fn geometries_out_of_range_are_refused() {
 fn indexers_that_do_not_cover_the_layers_are_refused() {
     expect_error(Indexers::of_layers(&[]), &["layers with an indexer is 0"]);
     expect_error(Indexers::of_layers(&[0, 2, 0]), &["indexer of a layer is 1", "without a gap"]);
-    let each = Indexers::per_layer(4).unwrap();
+    let each = Indexers::of_layers(&[0, 1, 2, 3]).unwrap();
     assert_eq!((each.count(), each.of(3)), (4, 3));
     assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), each);
     assert_eq!((Indexers::default().count(), Indexers::default().of(3)), (1, 0));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
-use avsg::engine::{Batch, Config, Engine, Fresh};
+use avsg::engine::{Batch, Config, Engine};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
@@ -56,7 +56,7 @@ fn plans_that_are_copied_by_workers_are_exact_after_their_waits_in_any_order() {
                 (0..2).for_each(|token| fresh.put(token, ROWS as i32 - 1, 9));
                 let segments = fresh.segments().repeat(2);
                 // The fresh rows are gone when the transfer is waited for.
-                engine.begin(plan, &[0, 1], Some(&Fresh { segments: &segments })).unwrap();
+                engine.begin(plan, &[0, 1], Some(&segments)).unwrap();
             }
             let refused = engine.invalidate(0, 0..1);
             assert!(refused.is_ok(), "a change of a table alone may come meanwhile");
@@ -65,7 +65,7 @@ fn plans_that_are_copied_by_workers_are_exact_after_their_waits_in_any_order() {
             assert!(error.contains("state is 2") && error.contains("under way"), "{error}");
             let wrong = Batch { k: K + 1, ..owned[0].batch() };
             assert!(engine.plan(&wrong, &mut plans[0]).is_err());
-            let error = engine.fork(0, 0, 1, 0).unwrap_err().to_string();
+            let error = engine.fork(0, 0, &[1], &[0]).unwrap_err().to_string();
             assert!(error.contains("under way"), "a refused plan ends no transfer: {error}");
             for n in [step, step + 1, step + 2].map(|n| n % GROUPS) {
                 while step % 4 == 0 && threads > 1 && !engine.is_done(&plans[n]).unwrap() {}

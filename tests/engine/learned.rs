@@ -63,7 +63,7 @@ fn a_table_learns_once_from_each_plan_and_a_fork_has_what_it_learned() {
                 // A transfer that is repeated teaches nothing, and a discard takes nothing back.
                 match step % 10 {
                     9 => engine.discard(plan).unwrap(),
-                    _ => [0, 0, 1].iter().for_each(|&n| engine.transfer(plan, n, None).unwrap()),
+                    _ => [0, 0, 1].iter().for_each(|&n| engine.transfer(plan, &[n], None).unwrap()),
                 }
             }
             assert_eq!(learned(engine), steps, "step {step}");
@@ -78,11 +78,11 @@ fn a_table_learns_once_from_each_plan_and_a_fork_has_what_it_learned() {
     let mut expected = one.read_table(0, 0).unwrap().to_vec();
     let values = &expected[links_end(&params())..][..256];
     assert!(values.windows(2).any(|pair| pair[0] > pair[1]), "{values:?}");
-    one.fork(0, 1, 5, 8).unwrap();
+    one.fork(0, 1, &[5], &[8]).unwrap();
     expected[header::GENERATION as usize] = 8;
     assert!(one.read_table(0, 5).unwrap() == expected);
     // The copy of a request that was never planned has learned nothing.
-    one.fork(1, 7, 5, 9).unwrap();
+    one.fork(1, 7, &[5], &[9]).unwrap();
     let words = one.read_table(0, 5).unwrap();
     assert_eq!(words[header::STEP as usize], 0);
     assert!(words[links_end(&params())..].iter().all(|&word| word == 0));

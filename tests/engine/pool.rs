@@ -5,10 +5,13 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use avsg::buffer::{BufferConfig, DeviceBuffer};
-use avsg::pool::{DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, Role};
+use avsg::buffer::BufferConfig;
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine};
+use avsg::pool::{DESC_BYTES, HostPool, Pages, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::content::fill_row;
+use avsg_testkit::fixture;
 
 use crate::bad_batches::expect_error;
 
@@ -63,12 +66,14 @@ fn indices_and_sizes_out_of_range_are_refused() {
     let rows = pool.view(1, 1).unwrap();
     assert!(rows.ptr(1000).is_null() && !rows.ptr(999).is_null());
 
-    let config = BufferConfig { states: 3, layers: 2, slots: 96, format: pool.format().clone() };
-    let buffer = DeviceBuffer::new(&config).unwrap();
-    assert_eq!(buffer.bytes(), DeviceBuffer::bytes_needed(&config).unwrap());
-    assert!(buffer.view(0, 0, 0).unwrap().ptr(96).is_null());
+    let (layers, format) = (pool.layers(), pool.format().clone());
+    let engine = fixture::engine(Params::wide(16, 1, 64), 3, 1, pool);
+    let buffer = engine.buffer();
+    let config = BufferConfig { states: 3, layers, slots: 64, format };
+    assert_eq!(buffer.bytes(), config.bytes().unwrap());
+    assert!(buffer.view(0, 0, 0).unwrap().ptr(64).is_null());
     expect_error(buffer.view(0, 2, 0), &["layer is 2"]);
-    expect_error(buffer.slot_bytes(0, 0, 96, &mut bytes), &["slot is 96"]);
+    expect_error(buffer.slot_bytes(0, 0, 64, &mut bytes), &["slot is 64"]);
     expect_error(buffer.slot_bytes(0, 0, 0, &mut []), &["0 bytes"]);
 
     expect_error(RowFormat::segments(&[1; 5]), &["segment count is 5"]);
@@ -83,10 +88,14 @@ fn indices_and_sizes_out_of_range_are_refused() {
         let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format.clone()) };
         expect_error(HostPool::new(&config), parts);
     }
-    let config = BufferConfig { states: 1 << 20, layers: 1, slots: 1 << 20, format };
-    expect_error(DeviceBuffer::new(&config), &terabytes);
+    let small = HostPool::new(&PoolConfig::new(1, 1, format)).unwrap();
+    let huge = Config::new(Params::wide(64, 1, 1 << 15), 1 << 25);
+    expect_error(
+        Engine::new(huge, small),
+        &["device memory is 1", "available to this process by "],
+    );
     let config = BufferConfig { states: usize::MAX, ..config };
-    expect_error(DeviceBuffer::bytes_needed(&config), &["address space"]);
+    expect_error(config.bytes(), &["address space"]);
 }
 
 #[test]
@@ -116,7 +125,7 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
 fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
     let rows = 4 * avsg::system::available_memory::bytes().unwrap_or(1 << 50) / 1152;
-    let desc = HostPool::new(&small(10)).unwrap().export().unwrap().desc.to_bytes();
+    let desc = HostPool::new(&small(10)).unwrap().export().unwrap().desc;
     let words = desc.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
     let mut words: Vec<u64> = words.collect();
     // The number of rows and the checksum, FNV-1a of the other words.
@@ -128,7 +137,6 @@ fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });
     let desc: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let desc = PoolDesc::from_bytes(&desc).unwrap();
     let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
     ftruncate(&fd, HostPool::plan_bytes(&small(rows)).unwrap() as u64).unwrap();
     fcntl_add_seals(&fd, SealFlags::SHRINK).unwrap();
@@ -138,15 +146,17 @@ fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
 
 #[test]
 fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
-    let bytes = HostPool::new(&small(10)).unwrap().export().unwrap().desc.to_bytes();
-    let desc = PoolDesc::from_bytes(&bytes).unwrap();
-    assert_eq!(desc.to_bytes(), bytes);
-    expect_error(PoolDesc::from_bytes(&bytes[1..]), &["pool descriptor"]);
+    let export = HostPool::new(&small(10)).unwrap().export().unwrap();
+    let (bytes, import) = (export.desc, |desc: &[u8]| {
+        HostPool::import(desc, export.fd.try_clone().unwrap(), Role::Reader)
+    });
+    assert_eq!(import(&bytes).unwrap().export().unwrap().desc, bytes);
+    expect_error(import(&bytes[1..]), &["pool descriptor"]);
     for at in 0..DESC_BYTES {
         for value in (0..=255).filter(|&value| value != bytes[at]) {
             let mut damaged = bytes;
             damaged[at] = value;
-            expect_error(PoolDesc::from_bytes(&damaged), &["pool descriptor is"]);
+            expect_error(import(&damaged), &["pool descriptor is"]);
         }
     }
 }

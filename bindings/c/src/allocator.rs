@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::sized;
+use crate::boundary;
 use crate::status::{Failure, Result, avsg_status::AVSG_NULL};
 use avsg::system::allocator::{Allocator, MemoryKind};
 
@@ -89,7 +89,7 @@ pub(crate) unsafe fn allocator(
     if allocator.is_null() {
         return Ok(None);
     }
-    let avsg_allocator { user, allocate, release, .. } = contract!(sized::read(allocator)?);
+    let avsg_allocator { user, allocate, release, .. } = contract!(boundary::read(allocator)?);
     let missing = |name| {
         let text =
             format!("{name} of avsg_allocator is NULL, but both functions are needed; set it");

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::path::PathBuf;
 
-use crate::sized;
+use crate::boundary;
 use crate::status::Result;
 use avsg::ascend::acl::Source;
 
@@ -52,11 +52,11 @@ pub(crate) unsafe fn ascend_device(
     simulator: Option<Source>,
     one_launch: Option<bool>,
 ) -> Result<AscendDevice> {
-    let options = contract!(sized::read_or_defaults(options))?;
-    let runtime = contract!(sized::path(options.runtime)).map_or(Source::System, Source::Path);
+    let options = contract!(boundary::read_or_defaults(options))?;
+    let runtime = contract!(boundary::path(options.runtime)).map_or(Source::System, Source::Path);
     Ok(AscendDevice {
         source: simulator.unwrap_or(runtime),
-        kernels: contract!(sized::path(options.kernels)),
+        kernels: contract!(boundary::path(options.kernels)),
         id: options.device_id,
         timeout_ms: if options.timeout_ms == 0 { 10_000 } else { options.timeout_ms },
         one_launch,

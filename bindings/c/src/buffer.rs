@@ -2,10 +2,10 @@
 
 use std::ffi::c_void;
 
+use crate::boundary::{check_capacity, enter, give_struct};
 use crate::engine::avsg_engine;
-use crate::sized::{check_capacity, give_struct};
-use crate::status::{Failure, avsg_status, enter};
-use crate::{handle, sized};
+use crate::status::{Failure, avsg_status};
+use crate::{boundary, handle};
 use avsg::buffer::DeviceBuffer;
 use avsg::engine::{Engine, MAX_REQUESTS};
 
@@ -75,12 +75,12 @@ pub unsafe extern "C" fn avsg_engine_get_page_table(
                  fit memory; pass fewer"
             ))
         })?;
-        let states = contract!(sized::array("states", states, requests)?);
+        let states = contract!(boundary::array("states", states, requests)?);
         for &state in states.iter().filter(|&&state| state != -1) {
             buffer.block_table(usize::try_from(state).unwrap_or(usize::MAX), page)?;
         }
-        let table = contract!(sized::array_mut("table", table, total)?);
-        let lengths = contract!(sized::array_mut("lengths", lengths, requests)?);
+        let table = contract!(boundary::array_mut("table", table, total)?);
+        let lengths = contract!(boundary::array_mut("lengths", lengths, requests)?);
         for ((&state, length), row) in states.iter().zip(lengths).zip(table.chunks_mut(stride)) {
             let row = &mut row[..pages];
             *length = 0;

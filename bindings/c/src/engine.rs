@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use crate::allocator::{allocator, avsg_allocator};
 use crate::ascend::{AscendDevice, ascend_device, avsg_ascend};
+use crate::boundary::enter;
 use crate::layout::{avsg_caller_buffer, caller_buffer};
 use crate::pool::{Pool, avsg_pool, indexers};
 use crate::status::avsg_status::AVSG_INVALID;
-use crate::status::{Failure, Result, avsg_status, choice, enter};
+use crate::status::{Failure, Result, avsg_status, choice};
 use crate::workers::{avsg_tuning, avsg_workers};
-use crate::{handle, sized};
+use crate::{boundary, handle};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::{Acl, Context};
 use avsg::cpu::worker_pool::WorkerPool;
@@ -115,8 +116,8 @@ pub(crate) unsafe fn engine_config(
     layers: usize,
     format: &RowFormat,
 ) -> Result<(Config, Device)> {
-    let config = contract!(sized::read(config))?;
-    let tuning = contract!(sized::read_or_defaults(config.tuning))?;
+    let config = contract!(boundary::read(config))?;
+    let tuning = contract!(boundary::read_or_defaults(config.tuning))?;
     let device = contract!(device(&config, tuning.one_launch()?))?;
     let cores = match (config.cores, &device) {
         (0, Device::Cpu(Some(workers))) => workers.threads(),

@@ -3,12 +3,12 @@
 use std::ffi::c_char;
 use std::sync::Arc;
 
+use crate::boundary::{array_mut, check_capacity, enter, give_struct};
 use crate::c_text::c_chars;
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::handle::Object;
-use crate::sized::{array_mut, check_capacity, give_struct};
-use crate::status::{Result, avsg_status, enter};
+use crate::status::{Result, avsg_status};
 use avsg::buffer::DeviceBuffer;
 use avsg::device::params::{Lifetime, Table};
 use avsg::engine::{Config, Engine, StatsReader};

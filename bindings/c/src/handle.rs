@@ -16,11 +16,10 @@ use std::thread::{panicking, yield_now};
 use avsg::Error;
 use avsg::system::fork::Birth;
 
-use crate::sized::OutPtr;
+use crate::boundary::{OutPtr, enter};
 use crate::status::{
     Failure, Result, avsg_status,
     avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_NULL},
-    enter,
 };
 
 const _: () = assert!(usize::BITS == 64, "a handle needs 47 bits");

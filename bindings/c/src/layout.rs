@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
+use crate::boundary;
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized;
 use crate::status::avsg_status::AVSG_NULL;
 use crate::status::{Failure, Result};
 use avsg::buffer::CallerBuffer;
@@ -110,17 +110,17 @@ pub(crate) unsafe fn in_layout(
     if layout.is_null() {
         return Ok(pool);
     }
-    let layout = contract!(sized::read(layout))?;
+    let layout = contract!(boundary::read(layout))?;
     HostLayout::check_counts(&pool, layout.region_count, layout.part_count)?;
-    let regions = contract!(sized::array("regions", layout.regions, layout.region_count))?;
-    let parts = contract!(sized::array("parts", layout.parts, layout.part_count))?;
+    let regions = contract!(boundary::array("regions", layout.regions, layout.region_count))?;
+    let parts = contract!(boundary::array("parts", layout.parts, layout.part_count))?;
     let segments = pool.format.as_slice().len();
     let strides = layout.block_stride.iter().zip(layout.row_stride).take(segments);
     let block_rows = layout.block_rows;
     let strides: heapless::Vec<Strides, MAX_SEGMENTS> =
         strides.map(|(&block, row)| Strides { block_rows, block, row }).collect();
-    let regions = sized::converted("regions", regions, region)?;
-    let parts = sized::converted("parts", parts, |given| Ok(part(given)))?;
+    let regions = boundary::converted("regions", regions, region)?;
+    let parts = boundary::converted("parts", parts, |given| Ok(part(given)))?;
     let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
     // The caller does not write a row while an engine copies it (`avsg_pool`).
     Ok(contract!(pool.with_layout(&layout))?)
@@ -181,9 +181,9 @@ pub(crate) unsafe fn caller_buffer(
     if buffer.is_null() {
         return Ok(None);
     }
-    let buffer = contract!(sized::read(buffer)?);
+    let buffer = contract!(boundary::read(buffer)?);
     CallerBuffer::check_base_count(buffer.base_count, layers, format)?;
-    let bases = contract!(sized::array("bases", buffer.bases.cast(), buffer.base_count)?);
+    let bases = contract!(boundary::array("bases", buffer.bases.cast(), buffer.base_count)?);
     let strides = buffer.block_stride.iter().zip(buffer.slot_stride);
     let block_rows = buffer.block_slots;
     // A segment that a row lacks has no stride.
@@ -197,6 +197,6 @@ pub(crate) unsafe fn caller_buffer(
     }
     let (table, len) = (buffer.state_blocks, buffer.state_blocks_len);
     // The array may be in device memory, so no reference to it exists.
-    sized::check_array("state_blocks", table, len)?;
+    boundary::check_array("state_blocks", table, len)?;
     Ok(Some(contract!(caller.with_block_table(table, len, buffer.blocks))))
 }

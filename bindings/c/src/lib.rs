@@ -10,7 +10,7 @@
 
 // First, because its macro `contract` is in scope in the modules behind it.
 #[macro_use]
-mod sized;
+mod boundary;
 
 mod allocator;
 mod ascend;

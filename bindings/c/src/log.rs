@@ -5,8 +5,9 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
+use crate::boundary::enter;
 use crate::c_text::write_c_text;
-use crate::status::{Failure, avsg_status, avsg_status::AVSG_UNSUPPORTED, enter, unknown_constant};
+use crate::status::{Failure, avsg_status, avsg_status::AVSG_UNSUPPORTED, unknown_constant};
 
 /// The importance of a message.
 #[repr(C)]

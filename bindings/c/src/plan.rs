@@ -3,12 +3,12 @@
 use std::ptr;
 use std::sync::Arc;
 
+use crate::boundary::{OutPtr, check_capacity, enter, give_struct};
 use crate::engine::avsg_engine;
 use crate::handle::Object;
-use crate::sized::{OutPtr, check_capacity, give_struct};
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, Result, avsg_status, enter};
-use crate::{handle, sized};
+use crate::status::{Failure, Result, avsg_status};
+use crate::{boundary, handle};
 use avsg::device::request::summary;
 use avsg::engine::Engine;
 use avsg::plan::{Plan, SharedCounters};
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn avsg_plan_get_lost_ids(
         out.write(count);
         if capacity != 0 {
             check_capacity(count, capacity, "ids")?;
-            let to = contract!(sized::array_mut("ids", ids, count)?);
+            let to = contract!(boundary::array_mut("ids", ids, count)?);
             to.iter_mut().zip(plan.lost_ids(request)).for_each(|(to, id)| *to = id);
         }
         Ok(())

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::allocator::{allocator, avsg_allocator};
+use crate::boundary::{OutPtr, enter};
 use crate::handle::Object;
 use crate::layout::{avsg_pool_layout, in_layout};
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::OutPtr;
-use crate::status::{Result, avsg_status, check_reserved, choice, ensure, enter};
-use crate::{handle, sized};
+use crate::status::{Result, avsg_status, check_reserved, choice, ensure};
+use crate::{boundary, handle};
 use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::disk::{PoolFile, PoolSessions};
@@ -107,7 +107,7 @@ pub struct avsg_pool_config {
 /// `config` is NULL or valid for reads of the number of bytes in its `size`, its allocator is as
 /// [`allocator`] demands, its file as [`in_file`] does, and its layout as [`in_layout`] does.
 pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<PoolConfig> {
-    let config = contract!(sized::read(config))?;
+    let config = contract!(boundary::read(config))?;
     let count = config.segments;
     ensure!(
         count <= MAX_SEGMENTS,
@@ -187,7 +187,8 @@ impl avsg_pool_file {
     /// # Safety
     /// `path` is NULL or a NUL-terminated string.
     pub(crate) unsafe fn file(&self) -> Result<PoolFile> {
-        let path = contract!(sized::path(self.path)).ok_or_else(|| sized::null_error("path"))?;
+        let path =
+            contract!(boundary::path(self.path)).ok_or_else(|| boundary::null_error("path"))?;
         let defaults = PoolFile::new(path);
         let given = (self.timeout_ms != 0).then(|| Duration::from_millis(self.timeout_ms));
         let timeout = given.unwrap_or(defaults.timeout);
@@ -213,7 +214,7 @@ pub(crate) unsafe fn in_file(pool: PoolConfig, file: *const avsg_pool_file) -> R
     if file.is_null() {
         return Ok(pool);
     }
-    let file = contract!(sized::read(file))?;
+    let file = contract!(boundary::read(file))?;
     let indexers = contract!(indexers(file.layer_indexer, file.layer_indexers, pool.layers))?;
     Ok(PoolConfig { file: Some(contract!(file.file())?), indexers, ..pool })
 }
@@ -228,7 +229,7 @@ pub unsafe extern "C" fn avsg_pool_open(
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     let make = || {
-        let file = contract!(sized::read(file))?;
+        let file = contract!(boundary::read(file))?;
         let file = PoolFile { keep: true, ..contract!(file.file())? };
         let config = PoolConfig::stored_in(&file)?;
         Ok(Pool::new(HostPool::open(&config)?))
@@ -255,7 +256,7 @@ pub unsafe extern "C" fn avsg_pool_write_row(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let data = contract!(sized::array::<u8>("data", data.cast(), bytes)?);
+        let data = contract!(boundary::array::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.write_row(layer, row, data)?)
     })
 }
@@ -272,7 +273,7 @@ pub unsafe extern "C" fn avsg_pool_read_row(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
+        let data = contract!(boundary::array_mut::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.read_row(layer, row, data)?)
     })
 }
@@ -293,8 +294,8 @@ pub unsafe extern "C" fn avsg_pool_write_rows(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let layers = contract!(sized::array("layers", layers, count)?);
-        let data = contract!(sized::array::<u8>("data", data.cast(), bytes)?);
+        let layers = contract!(boundary::array("layers", layers, count)?);
+        let data = contract!(boundary::array::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.write_rows(layers, first, data)?)
     })
 }
@@ -313,8 +314,8 @@ pub unsafe extern "C" fn avsg_pool_read_rows(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let layers = contract!(sized::array("layers", layers, count)?);
-        let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
+        let layers = contract!(boundary::array("layers", layers, count)?);
+        let data = contract!(boundary::array_mut::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.read_rows(layers, first, data)?)
     })
 }
@@ -352,7 +353,7 @@ pub(crate) unsafe fn indexers(
         return Ok(Indexers::default());
     }
     Indexers::check_count(count, layers)?;
-    let given = contract!(sized::array("layer_indexer", of_layer, count))?;
-    let of_layer = sized::converted("layer_indexer", given, |&of| Ok(of as usize))?;
+    let given = contract!(boundary::array("layer_indexer", of_layer, count))?;
+    let of_layer = boundary::converted("layer_indexer", given, |&of| Ok(of as usize))?;
     Ok(Indexers::of_layers(&of_layer)?)
 }

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use crate::boundary::{self, OutPtr, check_capacity, enter, give_struct};
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::segments::AVSG_MAX_SEGMENTS;
-use crate::sized::{self, OutPtr, check_capacity, give_struct};
-use crate::status::{Failure, avsg_status, avsg_status::AVSG_BUSY, enter};
+use crate::status::{Failure, avsg_status, avsg_status::AVSG_BUSY};
 use avsg::pool::{HostPool, Pages, Role};
 use avsg::rows::{MAX_SEGMENTS, Segment};
 
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn avsg_pool_get_chunks(
         out.write(count);
         if capacity != 0 {
             check_capacity(count, capacity, "chunks")?;
-            let to = contract!(sized::array_mut("chunks", chunks, count)?);
+            let to = contract!(boundary::array_mut("chunks", chunks, count)?);
             for (to, chunk) in to.iter_mut().zip(all) {
                 *to = avsg_chunk { data: chunk.ptr().cast(), bytes: chunk.len() };
             }

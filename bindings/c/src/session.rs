@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use avsg::pool::Role;
 
+use crate::boundary::{self, check_capacity, enter, give_struct};
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
-use crate::sized::{self, check_capacity, give_struct};
-use crate::status::{avsg_status, enter};
+use crate::status::avsg_status;
 
 /// What a session of a kept file has: tokens whose rows and data last, and bytes of the caller. Token t is row
 /// t % n of block blocks[t / n], for blocks of n = `session_rows` rows. The rows of its tokens, and all rows of
@@ -41,16 +41,16 @@ pub unsafe extern "C" fn avsg_pool_get_session(
 ) -> avsg_status {
     let get = || {
         let found = handle::shared::<Pool>(pool)?.host.stored(Role::Reader)?.session(session)?;
-        let room = contract!(sized::read(out))?;
+        let room = contract!(boundary::read(out))?;
         let (block_count, bytes) = (found.blocks.len(), found.bytes.len());
         if room.block_count != 0 {
             check_capacity(block_count, room.block_count, "blocks")?;
-            contract!(sized::array_mut("blocks", room.blocks, block_count))?
+            contract!(boundary::array_mut("blocks", room.blocks, block_count))?
                 .copy_from_slice(&found.blocks);
         }
         if room.bytes != 0 {
             check_capacity(bytes, room.bytes, "bytes")?;
-            contract!(sized::array_mut("data", room.data.cast(), bytes))?
+            contract!(boundary::array_mut("data", room.data.cast(), bytes))?
                 .copy_from_slice(&found.bytes);
         }
         Ok(avsg_session { length: found.length, block_count, bytes, ..room })
@@ -70,9 +70,9 @@ pub unsafe extern "C" fn avsg_pool_commit_session(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let to = contract!(sized::read(to))?;
-        let blocks = contract!(sized::array("blocks", to.blocks.cast_const(), to.block_count))?;
-        let data = contract!(sized::array("data", to.data.cast_const().cast(), to.bytes))?;
+        let to = contract!(boundary::read(to))?;
+        let blocks = contract!(boundary::array("blocks", to.blocks.cast_const(), to.block_count))?;
+        let data = contract!(boundary::array("data", to.data.cast_const().cast(), to.bytes))?;
         Ok(pool.host.stored(Role::Writer)?.commit_session(session, to.length, blocks, data)?)
     })
 }
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn avsg_pool_write_tokens(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let data = contract!(sized::array::<u8>("data", data.cast(), bytes)?);
+        let data = contract!(boundary::array::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.stored(Role::Writer)?.write_tokens(first, data)?)
     })
 }
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn avsg_pool_read_tokens(
 ) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        let data = contract!(sized::array_mut::<u8>("data", data.cast(), bytes)?);
+        let data = contract!(boundary::array_mut::<u8>("data", data.cast(), bytes)?);
         Ok(pool.host.stored(Role::Reader)?.read_tokens(first, data)?)
     })
 }

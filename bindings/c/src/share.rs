@@ -2,11 +2,11 @@
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 
+use crate::boundary::{self, OutPtr, enter};
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
-use crate::sized::{self, OutPtr};
-use crate::status::{Failure, Result, avsg_status, avsg_status::AVSG_OS, choice, ensure, enter};
-use avsg::pool::{DESC_BYTES, HostPool, PoolDesc, Role};
+use crate::status::{Failure, Result, avsg_status, avsg_status::AVSG_OS, choice, ensure};
+use avsg::pool::{DESC_BYTES, HostPool, Role};
 
 /// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
 pub const AVSG_POOL_DESC_BYTES: usize = 112;
@@ -38,9 +38,9 @@ pub unsafe extern "C" fn avsg_pool_export(
     enter(|| {
         let out = contract!(OutPtr::new("fd", fd, -1)?);
         check_desc_bytes(desc_bytes >= DESC_BYTES, desc_bytes)?;
-        let desc = contract!(sized::array_mut("desc", desc, DESC_BYTES)?);
+        let desc = contract!(boundary::array_mut("desc", desc, DESC_BYTES)?);
         let export = handle::shared::<Pool>(pool)?.host.export()?;
-        desc.copy_from_slice(&export.desc.to_bytes());
+        desc.copy_from_slice(&export.desc);
         out.write(export.fd.into_raw_fd());
         Ok(())
     })
@@ -71,9 +71,9 @@ pub unsafe extern "C" fn avsg_pool_import(
 ) -> avsg_status {
     let make = || {
         check_desc_bytes(desc_bytes == DESC_BYTES, desc_bytes)?;
-        let desc = PoolDesc::from_bytes(contract!(sized::array("desc", desc, desc_bytes)?))?;
+        let desc = contract!(boundary::array("desc", desc, desc_bytes)?);
         let role = choice("role", as_role, &[Role::Reader, Role::Writer])?;
-        Ok(Pool::new(HostPool::import(&desc, duplicate(fd)?, role)?))
+        Ok(Pool::new(HostPool::import(desc, duplicate(fd)?, role)?))
     };
     contract!(handle::give(pool, make))
 }

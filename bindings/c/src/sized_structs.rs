@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use crate::sized::SizedStruct;
+use crate::boundary::SizedStruct;
 use crate::*;
 
 /// Implements [`SizedStruct`] for structs, each with its bytes in the first version of the header.

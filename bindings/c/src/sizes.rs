@@ -1,8 +1,8 @@
 //! All memory of a pool, an engine and a plan, computed before anything is taken.
 
+use crate::boundary::{give_struct, zeroed};
 use crate::engine::{Device, avsg_engine_config, engine_config};
 use crate::pool::{avsg_pool_config, pool_config};
-use crate::sized::{give_struct, zeroed};
 use crate::status::{Result, avsg_status};
 use avsg::ascend::sizes;
 use avsg::engine::{Config, Engine};
@@ -72,8 +72,7 @@ fn add_engine(
 ) -> Result<()> {
     (all.buffer, all.tables) = match device {
         Device::Ascend(_) => sizes::slots_and_tables(config, pool)?,
-        Device::Cpu(Some(workers)) => Engine::bytes_with_workers(config, pool, workers.threads())?,
-        Device::Cpu(None) => Engine::bytes_needed(config, pool)?,
+        Device::Cpu(workers) => Engine::bytes_needed(config, pool, workers.as_ref())?,
     };
     if matches!(device, Device::Cpu(_)) {
         all.engine_host = all.buffer.saturating_add(all.tables);

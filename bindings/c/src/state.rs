@@ -1,13 +1,13 @@
 //! Changes of a state between steps.
 
+use crate::boundary::{self, enter};
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;
-use crate::sized;
-use crate::status::{Failure, Result, avsg_status, check_reserved, enter};
+use crate::status::{Failure, Result, avsg_status, check_reserved};
 use crate::step::avsg_i32s;
 use avsg::device::params::ID_LIMIT;
-use avsg::engine::{Engine, Load};
+use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 
 /// Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
@@ -66,18 +66,20 @@ pub unsafe extern "C" fn avsg_engine_load(
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
-        let load = contract!(sized::read(load)?);
+        let load = contract!(boundary::read(load)?);
         check_reserved(load.reserved)?;
         let blocks = load.block_table;
-        let chosen = Load {
+        let batch = Batch {
             indexer: load.indexer,
-            state: load.state,
-            generation: load.generation,
-            seq_len: load.seq_len,
-            ids: contract!(sized::array("ids", load.ids.data, load.ids.len))?,
-            block_table: contract!(sized::array("block_table", blocks.data, blocks.len))?,
+            state: &[load.state],
+            generation: &[load.generation],
+            seq_len: &[load.seq_len],
+            ids: contract!(boundary::array("ids", load.ids.data, load.ids.len))?,
+            block_table: contract!(boundary::array("block_table", blocks.data, blocks.len))?,
+            block_stride: blocks.len,
+            ..Batch::default()
         };
-        Ok(engine.load(&chosen, &mut plan).map(drop)?)
+        Ok(engine.load(&batch, &mut plan).map(drop)?)
     })
 }
 
@@ -97,9 +99,9 @@ pub unsafe extern "C" fn avsg_engine_fork(
 ) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
-        let to = contract!(sized::array("to", to, count))?;
-        let to_generation = contract!(sized::array("to_generation", to_generation, count))?;
-        Ok(engine.fork_to(from, from_generation, to, to_generation)?)
+        let to = contract!(boundary::array("to", to, count))?;
+        let to_generation = contract!(boundary::array("to_generation", to_generation, count))?;
+        Ok(engine.fork(from, from_generation, to, to_generation)?)
     })
 }
 
@@ -123,7 +125,7 @@ pub unsafe extern "C" fn avsg_engine_get_held(
 ) -> avsg_status {
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
-        let bits = contract!(sized::array_mut("bits", bits, words))?;
+        let bits = contract!(boundary::array_mut("bits", bits, words))?;
         let ids = id("first", first)?..id("end", end)?;
         Ok(engine.held(indexer, state, generation, ids, bits).map(drop)?)
     })

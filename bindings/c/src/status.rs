@@ -4,10 +4,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::c_text::write_c_text;
-use crate::silence;
 use avsg::Error;
 use avsg_status::*;
 
@@ -124,35 +122,11 @@ enum Text {
     Library(Error),
 }
 
-impl Display for Text {
+impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Own(text) => text.fmt(f),
-            Self::Library(error) => error.fmt(f),
-        }
-    }
-}
-
-/// Runs the body of an exported function. A failure or panic becomes a status, and its message is
-/// stored.
-pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
-    silence::install();
-    match silence::within(|| catch_unwind(AssertUnwindSafe(run))) {
-        Ok(Ok(())) => AVSG_OK,
-        Ok(Err(failure)) => {
-            set_last_error(&failure.text);
-            failure.status
-        }
-        Err(payload) => {
-            let text = payload.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-            let reason = text.unwrap_or("a panic without a message");
-            set_last_error(&format_args!(
-                "a defect of libavsg: {reason}; destroy the handle, report this"
-            ));
-            // The payload's destructor may panic, too.
-            core::mem::forget(payload);
-            AVSG_INTERNAL
+        match &self.text {
+            Text::Own(text) => text.fmt(f),
+            Text::Library(error) => error.fmt(f),
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::ffi::c_void;
 
+use crate::boundary::enter;
 use crate::engine::avsg_engine;
 use crate::plan::{avsg_plan, check_readable};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE, AVSG_UNSUPPORTED};
-use crate::status::{Failure, Result, avsg_status, ensure, enter};
-use crate::{handle, sized};
-use avsg::engine::{
-    Batch, BatchOf, DeviceArray, DeviceFresh, DeviceRows, Engine, Fresh, RawStream,
-};
+use crate::status::{Failure, Result, avsg_status, ensure};
+use crate::{boundary, handle};
+use avsg::engine::{Batch, BatchOf, DeviceArray, DeviceBatch, Engine, RawStream};
 use avsg::plan::Plan;
 use avsg::rows::MAX_SEGMENTS;
 
@@ -93,13 +92,16 @@ fn batch_of<A>(
 }
 
 /// Returns the address and length of an array in device memory.
-fn device_array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
-    check_device_memory(what, array.data, array.len)?;
-    Ok(DeviceArray { address: array.data.addr() as u64, len: array.len })
+fn device_array<T>(what: &str, at: *const T, len: usize) -> Result<DeviceArray> {
+    if len > 0 && at.is_null() {
+        return Err(boundary::null_error(what));
+    }
+    Ok(DeviceArray { address: at.addr() as u64, len })
 }
 
-fn check_device_memory<T>(what: &str, at: *const T, len: usize) -> Result<()> {
-    if len > 0 && at.is_null() { Err(sized::null_error(what)) } else { Ok(()) }
+/// Returns the arrays of a batch in device memory.
+fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
+    batch_of(batch, |what, array| device_array(what, array.data, array.len))
 }
 
 /// A segment of fresh rows: its address and its bytes.
@@ -112,7 +114,7 @@ type RawSegment = (*const c_void, usize);
 unsafe fn read_fresh(
     fresh: *const avsg_fresh,
 ) -> Result<(usize, heapless::Vec<RawSegment, MAX_SEGMENTS>)> {
-    let fresh = contract!(sized::read(fresh))?;
+    let fresh = contract!(boundary::read(fresh))?;
     let n = fresh.segments;
     ensure!(
         (1..=MAX_SEGMENTS).contains(&n),
@@ -122,30 +124,32 @@ unsafe fn read_fresh(
 }
 
 /// Returns a segment of fresh rows in device memory.
-fn device_rows((data, bytes): RawSegment) -> Result<DeviceRows> {
-    check_device_memory("fresh data", data, bytes)?;
-    Ok(DeviceRows { address: data.addr() as u64, bytes })
+fn device_rows((data, bytes): RawSegment) -> Result<DeviceArray> {
+    device_array("fresh data", data, bytes)
 }
 
 /// The most segments that the fresh rows of a call have in all its layers: 256 layers of one segment, or 64
 /// of 4.
 pub const AVSG_MAX_LIST_SEGMENTS: usize = 256;
 
-/// Reads the fresh rows of `count` layers, of which `convert` makes those of one segment, and returns whether `list`
-/// has them: it may be NULL. The result is in `all`, because a thread may have a small stack.
+/// Runs `run` with the fresh rows of `count` layers, of which `convert` makes those of one segment: the segments of
+/// the first layer, then those of the second, and so on; None if `list` is NULL. It is not inlined, because a
+/// thread may have a small stack, and its caller has two of these lists.
 ///
 /// # Safety
 /// `list` is NULL or an array of `count` structs, each of which is valid for reads of the number of bytes in
 /// its `size`.
-unsafe fn read_list<T, const MOST: usize>(
+#[inline(never)]
+unsafe fn with_rows<T, const MOST: usize>(
     list: *const avsg_fresh,
     count: usize,
     convert: impl Fn(RawSegment) -> Result<T>,
-    all: &mut heapless::Vec<T, MOST>,
-) -> Result<bool> {
+    run: impl FnOnce(Option<&[T]>) -> Result<()>,
+) -> Result<()> {
     if list.is_null() || count == 0 {
-        return Ok(count == 0);
+        return run((count == 0).then_some(&[]));
     }
+    let mut all = heapless::Vec::<_, MOST>::new();
     let (size, first) = contract!(read_fresh(list))?;
     let segments = first.len();
     if count > MOST / segments {
@@ -175,41 +179,22 @@ unsafe fn read_list<T, const MOST: usize>(
             let _ = all.push(convert(segment)?);
         }
     }
-    Ok(true)
+    run(Some(&all))
 }
 
-/// Runs `run` with the fresh rows of `count` layers in host memory: the segments of the first layer, then those
-/// of the second, and so on; None if `list` is NULL.
+/// Runs `run` as [`with_rows`] does, with fresh rows in host memory.
 ///
 /// # Safety
-/// As for [`read_list`]; during the call each segment is NULL or valid for reads of its bytes, and not
+/// As for [`with_rows`]; during the call each segment is NULL or valid for reads of its bytes, and not
 /// written.
 unsafe fn with_host_rows<const MOST: usize>(
     list: *const avsg_fresh,
     count: usize,
-    run: impl FnOnce(Option<&Fresh<'_>>) -> Result<()>,
+    run: impl FnOnce(Option<&[&[u8]]>) -> Result<()>,
 ) -> Result<()> {
-    let mut all = heapless::Vec::<_, MOST>::new();
     let rows =
-        |(data, bytes): RawSegment| contract!(sized::array("fresh data", data.cast(), bytes));
-    let given = contract!(read_list(list, count, rows, &mut all))?;
-    run(given.then_some(Fresh { segments: &all }).as_ref())
-}
-
-/// Runs `run` as [`with_host_rows`] does, with fresh rows in device memory. It is not inlined, because the stack
-/// of its caller has a list of its own.
-///
-/// # Safety
-/// As for [`read_list`].
-#[inline(never)]
-unsafe fn with_device_rows<const MOST: usize>(
-    list: *const avsg_fresh,
-    count: usize,
-    run: impl FnOnce(Option<&DeviceFresh<'_>>) -> Result<()>,
-) -> Result<()> {
-    let mut all = heapless::Vec::<_, MOST>::new();
-    let given = contract!(read_list(list, count, device_rows, &mut all))?;
-    run(given.then_some(DeviceFresh { segments: &all }).as_ref())
+        |(data, bytes): RawSegment| contract!(boundary::array("fresh data", data.cast(), bytes));
+    contract!(with_rows::<_, MOST>(list, count, rows, run))
 }
 
 /// Plans a batch and transfers it to one layer: `avsg_engine_plan` and `avsg_engine_transfer` in one
@@ -228,19 +213,19 @@ pub unsafe extern "C" fn avsg_engine_step(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
+        let batch = contract!(boundary::read(batch))?;
         let Some(stream) = stream else {
-            let run = |fresh: Option<&Fresh<'_>>| {
+            let run = |fresh: Option<&[&[u8]]>| {
                 let batch = contract!(host_batch(&batch))?;
                 Ok(engine.step(&batch, &mut plan, layer, fresh)?)
             };
             return contract!(with_host_rows::<MAX_SEGMENTS>(fresh, 1, run));
         };
-        let run = |fresh: Option<&DeviceFresh<'_>>| {
-            let batch = batch_of(&batch, device_array)?;
+        let run = |fresh: Option<&[DeviceArray]>| {
+            let batch = device_batch(&batch)?;
             Ok(contract!(engine.enqueue_step(&batch, &mut plan, layer, fresh, stream))?)
         };
-        contract!(with_device_rows::<MAX_SEGMENTS>(fresh, 1, run))
+        contract!(with_rows::<_, MAX_SEGMENTS>(fresh, 1, device_rows, run))
     })
 }
 
@@ -257,11 +242,11 @@ pub unsafe extern "C" fn avsg_engine_plan(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
+        let batch = contract!(boundary::read(batch))?;
         match stream {
             None => engine.plan(&contract!(host_batch(&batch))?, &mut plan)?,
             Some(stream) => {
-                let batch = batch_of(&batch, device_array)?;
+                let batch = device_batch(&batch)?;
                 contract!(engine.enqueue_plan(&batch, &mut plan, stream))?;
             }
         }
@@ -283,11 +268,11 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     fresh: *const avsg_fresh,
     stream: *mut c_void,
 ) -> avsg_status {
-    contract!(transfer(engine, plan, (layers, count, fresh), stream, Engine::transfer_layers))
+    contract!(transfer(engine, plan, (layers, count, fresh), stream, Engine::transfer))
 }
 
 /// What a transfer over host arrays does with its engine, its plan, its layers and their fresh rows.
-type Transfer = fn(&mut Engine, &mut Plan, &[usize], Option<&Fresh<'_>>) -> avsg::Result<()>;
+type Transfer = fn(&mut Engine, &mut Plan, &[usize], Option<&[&[u8]]>) -> avsg::Result<()>;
 
 /// Makes or begins a transfer.
 ///
@@ -304,15 +289,20 @@ pub(crate) unsafe fn transfer(
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let mut plan = handle::exclusive::<Plan>(plan)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let layers = contract!(sized::array("layers", layers, count))?;
+        let layers = contract!(boundary::array("layers", layers, count))?;
         if let Some(stream) = stream {
-            let run = |fresh: Option<&DeviceFresh<'_>>| {
+            let run = |fresh: Option<&[DeviceArray]>| {
                 Ok(contract!(engine.enqueue_transfer(&plan, layers, fresh, stream))?)
             };
-            return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
+            return contract!(with_rows::<_, AVSG_MAX_LIST_SEGMENTS>(
+                fresh,
+                count,
+                device_rows,
+                run
+            ));
         }
         check_readable(plan.is_queued())?;
-        let run = |fresh: Option<&Fresh<'_>>| Ok(on_host(&mut engine, &mut plan, layers, fresh)?);
+        let run = |fresh: Option<&[&[u8]]>| Ok(on_host(&mut engine, &mut plan, layers, fresh)?);
         contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })
 }
@@ -336,23 +326,28 @@ pub unsafe extern "C" fn avsg_engine_append(
     enter(|| {
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let stream = contract!(caller_stream(&engine, stream))?;
-        let batch = contract!(sized::read(batch))?;
-        let layers = contract!(sized::array("layers", layers, count))?;
+        let batch = contract!(boundary::read(batch))?;
+        let layers = contract!(boundary::array("layers", layers, count))?;
         let none = || {
             let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
             Failure::new(AVSG_NULL, text.into())
         };
         if let Some(stream) = stream {
-            let run = |fresh: Option<&DeviceFresh<'_>>| {
+            let run = |fresh: Option<&[DeviceArray]>| {
                 let (fresh, rows) = (fresh.ok_or_else(none)?, batch.append_rows);
-                let batch = batch_of(&batch, device_array)?;
+                let batch = device_batch(&batch)?;
                 Ok(contract!(engine.enqueue_append(&batch, rows, layers, fresh, stream))?)
             };
-            return contract!(with_device_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run));
+            return contract!(with_rows::<_, AVSG_MAX_LIST_SEGMENTS>(
+                fresh,
+                count,
+                device_rows,
+                run
+            ));
         }
-        let run = |fresh: Option<&Fresh<'_>>| {
+        let run = |fresh: Option<&[&[u8]]>| {
             let (fresh, batch) = (fresh.ok_or_else(none)?, contract!(host_batch(&batch))?);
-            Ok(engine.append_layers(&batch, layers, fresh)?)
+            Ok(engine.append(&batch, layers, fresh)?)
         };
         contract!(with_host_rows::<AVSG_MAX_LIST_SEGMENTS>(fresh, count, run))
     })
@@ -381,7 +376,7 @@ pub(crate) unsafe fn caller_stream(
 /// # Safety
 /// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
 pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
-    batch_of(batch, |what, array| contract!(sized::array(what, array.data, array.len)))
+    batch_of(batch, |what, array| contract!(boundary::array(what, array.data, array.len)))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::ffi::c_void;
 
+use crate::boundary::{OutPtr, enter};
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;
-use crate::sized::OutPtr;
-use crate::status::{avsg_status, enter};
+use crate::status::avsg_status;
 use crate::step::{avsg_fresh, transfer};
 use avsg::engine::Engine;
 use avsg::plan::Plan;

@@ -4,9 +4,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::boundary::enter;
 use crate::handle::Object;
-use crate::status::{Result, avsg_status, check_reserved, choice, ensure, enter};
-use crate::{handle, sized};
+use crate::status::{Result, avsg_status, check_reserved, choice, ensure};
+use crate::{boundary, handle};
 use avsg::copy::Copier;
 use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
 use avsg::device::params::{Lifetime, Params};
@@ -102,8 +103,8 @@ pub unsafe extern "C" fn avsg_workers_create(
     workers: *mut *mut avsg_workers,
 ) -> avsg_status {
     let make = || {
-        let config = contract!(sized::read(config)?);
-        let cpus = contract!(sized::array("cpus", config.cpus, config.cpu_count)?);
+        let config = contract!(boundary::read(config)?);
+        let cpus = contract!(boundary::array("cpus", config.cpus, config.cpu_count)?);
         let own = worker_config(&config, cpus)?;
         let Some(executor) = config.executor else { return Ok(WorkerPool::new(&own)?) };
         let foreign = Arc::new(CallerExecutor { executor, user: config.user });

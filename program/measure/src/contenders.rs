@@ -95,7 +95,7 @@ pub fn copy_rows(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Resu
                     unsafe { rows.ptr(id as usize).copy_to_nonoverlapping(to, bytes) };
                 }
             };
-            workers.launch(u64::MAX, None, Some(Stage { pieces: threads, run: &copy }))?;
+            workers.launch(u64::MAX, [None, Some(Stage { pieces: threads, run: &copy })], None)?;
         }
         Ok(())
     };
@@ -182,10 +182,10 @@ impl Server {
             // transfer also where none is timed.
             let start = Instant::now();
             if self.one_call {
-                self.engine.transfer_layers(&mut self.plan, layers, None)?;
+                self.engine.transfer(&mut self.plan, layers, None)?;
             } else {
                 for &layer in layers {
-                    self.engine.transfer(&mut self.plan, layer, None)?;
+                    self.engine.transfer(&mut self.plan, &[layer], None)?;
                 }
             }
             transfers += us_since(start);

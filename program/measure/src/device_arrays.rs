@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use avsg::Result;
 use avsg::ascend::acl::{Context, DeviceMemory};
-use avsg::engine::{DeviceArray, DeviceBatch, DeviceRows};
+use avsg::engine::{DeviceArray, DeviceBatch};
 
 use crate::batch::OwnedBatch;
 use crate::fresh::FreshRows;
@@ -83,8 +83,8 @@ impl DeviceArrays {
     }
 
     /// Returns the addresses of a layer's fresh rows, segment by segment.
-    pub fn fresh(&self, layer: usize) -> Vec<DeviceRows> {
-        let rows = |m: &DeviceMemory| DeviceRows { address: m.address(), bytes: m.len() };
+    pub fn fresh(&self, layer: usize) -> Vec<DeviceArray> {
+        let rows = |m: &DeviceMemory| DeviceArray { address: m.address(), len: m.len() };
         self.fresh[layer].iter().map(rows).collect()
     }
 }

@@ -38,12 +38,12 @@ impl FreshRows {
         &self.parts
     }
 
-    /// Returns the bytes of each segment as slices, as `Fresh` takes them.
+    /// Returns the bytes of each segment as slices, as an engine takes them.
     pub fn segments(&self) -> Vec<&[u8]> {
         Self::segments_of(slice::from_ref(self))
     }
 
-    /// Returns the segments of the fresh rows of several layers, as `Fresh` takes them for a list of layers.
+    /// Returns the segments of the fresh rows of several layers, as an engine takes them for a list of layers.
     pub fn segments_of(layers: &[Self]) -> Vec<&[u8]> {
         layers.iter().flat_map(|layer| &layer.parts).map(Vec::as_slice).collect()
     }

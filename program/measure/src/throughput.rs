@@ -109,7 +109,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
             cold.borrow_mut().next()?;
             let copies = cold.borrow().copies()?;
             let wake = Stage { pieces: cores, run: &|_, _| () };
-            workers.launch(u64::MAX, None, Some(wake))?;
+            workers.launch(u64::MAX, [None, Some(wake)], None)?;
             let start = Instant::now();
             let copy = |core, _| {
                 let share = |core| share_start(copies.len(), core, cores);
@@ -120,7 +120,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
                 // `bytes` bytes (one segment); the shares of cores are disjoint, and no other transfer runs.
                 unsafe { copier.copy_rows(share.len(), bytes, from, to) };
             };
-            workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
+            workers.launch(u64::MAX, [None, Some(Stage { pieces: cores, run: &copy })], None)?;
             us[0] = us_since(start);
             Ok(())
         })
@@ -130,9 +130,9 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
         let mut cold = cold.borrow_mut();
         cold.next()?;
         let Cold { engine, plan, .. } = &mut *cold;
-        engine.transfer(&mut wake_up, 0, None)?;
+        engine.transfer(&mut wake_up, &[0], None)?;
         let start = Instant::now();
-        engine.transfer(plan, 0, None)?;
+        engine.transfer(plan, &[0], None)?;
         us[0] = us_since(start);
         Ok(())
     }));

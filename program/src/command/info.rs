@@ -3,7 +3,7 @@
 mod ascend_device;
 
 use anyhow::Result;
-use avsg::buffer::{BufferConfig, DeviceBuffer};
+use avsg::buffer::BufferConfig;
 use avsg::cpu::machine::Machine;
 use avsg::device::memory::state_words;
 use avsg::device::params::Lifetime;
@@ -92,7 +92,7 @@ pub fn run(options: &Options) -> Result<()> {
         "{each} x {indexers} indexers x {table_bytes} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{spread}{learned}"
     );
     add("tables", tables, formula);
-    let slots_bytes = DeviceBuffer::bytes_needed(&buffer)?;
+    let slots_bytes = buffer.bytes()?;
     let formula = format!("{each} x {layers} layers x {slots} slots x {row_bytes} B");
     add("slots", slots_bytes, formula);
     let on_host = product("host pool", &[HostPool::plan_bytes(&pool)?, requests])?;
@@ -112,7 +112,7 @@ pub fn run(options: &Options) -> Result<()> {
     if device.is_none() {
         // The tables do not depend on the layers. The working columns of all cores are those of the CPU device, with
         // what fills the last page of 2 MiB of the columns and of the tables.
-        let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
+        let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool }, None)?;
         let bytes = mapped.saturating_sub(tables);
         let cores = format!("{}, whole pages", count(cores, "core"));
         add("working columns", bytes, cores);

@@ -17,7 +17,7 @@ use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
-use avsg::engine::{Engine, Fresh};
+use avsg::engine::Engine;
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_linker::ascend::{Failed, stage_one};
 
@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     // with a message about the row's bytes.
     pool.chunk_bytes =
         pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
-    let (slots, tables) = Engine::bytes_needed(&config, &pool)?;
+    let (slots, tables) = Engine::bytes_needed(&config, &pool, None)?;
     let host_pool = HostPool::plan_bytes(&pool)?;
     let used = used_rows(&trace, rows);
     let host_rows_used = used.iter().filter(|&&used| used).count();
@@ -169,8 +169,7 @@ fn replay(
     for step in 0..trace.steps {
         world.begin_step(trace, step);
         let segments = world.fresh();
-        let fresh = segments.as_ref().map(|segments| Fresh { segments });
-        let fresh = fresh.as_ref();
+        let fresh = segments.as_deref();
 
         let start = Instant::now();
         if in_one {
@@ -179,7 +178,7 @@ fn replay(
         } else {
             engine.plan(&world.step.batch(), &mut plan)?;
             let planned = Instant::now();
-            engine.transfer(&mut plan, 0, fresh)?;
+            engine.transfer(&mut plan, &[0], fresh)?;
             tally.record(0, planned - start);
             tally.record(1, planned.elapsed());
         }
@@ -190,7 +189,7 @@ fn replay(
             results.push(&engine, &plan, &world.append.ids, &tags);
         }
         if let Some(fresh) = fresh {
-            engine.append(&world.append.batch(), 0, fresh)?;
+            engine.append(&world.append.batch(), &[0], fresh)?;
         }
         bar.inc(1);
     }

@@ -86,7 +86,7 @@ fn a_wait_ends_at_the_time_limit_and_the_memory_is_not_used_before_the_disk_has_
         expect(server.engine.wait(&mut server.plan), &["timed out"]);
         expect(server.engine.begin(&mut server.plan, &layers, None), &["earlier transfer"]);
         server.faults.clear();
-        super::patiently(|| server.engine.transfer_layers(&mut server.plan, &layers, None));
+        super::patiently(|| server.engine.transfer(&mut server.plan, &layers, None));
         server.finish(&owned);
         // Engine and plan are dropped while the disk still reads into their memory.
         server.faults.set_all(Fault::Slow, Direction::Read);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg::device::params::Params;
 use avsg::disk::PoolFile;
-use avsg::engine::{Config, Engine, Fresh, Indexers, MachineChoice};
+use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::system::allocator::{Allocator, MemoryKind};
@@ -53,7 +53,7 @@ fn more_misses_than_a_bounce_buffer_or_a_list_holds_are_exact() {
             engine.plan(&owned.batch(), &mut plan).unwrap();
             assert_eq!(plan.total_misses(), rows);
             for layer in (0..of_layer.len()).filter(|&layer| of_layer[layer] == indexer) {
-                engine.transfer(&mut plan, layer, None).unwrap();
+                engine.transfer(&mut plan, &[layer], None).unwrap();
                 let content = |_, id| (id, version + layer as u32);
                 assert_eq!(exact::check_step(&engine, &plan, &owned, layer, content), rows);
                 if states > 1 {
@@ -84,8 +84,8 @@ fn engines_that_share_a_pool_see_each_others_rows() {
     let mut fresh = FreshRows::new(&setting.format(), 2);
     (0..2).for_each(|at| fresh.put(at, 3 + at as i32, 55));
     let segments = fresh.segments();
-    second.append(&rewritten.batch(), 2, &Fresh { segments: &segments }).unwrap();
-    first.transfer(&mut plan, 2, None).unwrap();
+    second.append(&rewritten.batch(), &[2], &segments).unwrap();
+    first.transfer(&mut plan, &[2], None).unwrap();
     exact::check_step(&first, &plan, &owned, 2, rewritten_3);
     let mut own = second.new_plan(1, 1).unwrap();
     second.step(&owned.batch(), &mut own, 2, None).unwrap();
@@ -127,7 +127,7 @@ fn an_allocator_is_asked_for_the_bytes_and_the_alignment_that_are_needed() {
         let allocator = Some(Arc::clone(&counting) as Arc<dyn Allocator>);
         let config = Config { allocator, ..setting.config() };
         let pool = setting.in_file();
-        let (slots, rest) = Engine::bytes_needed(&config, &pool).unwrap();
+        let (slots, rest) = Engine::bytes_needed(&config, &pool, None).unwrap();
         let mut engine = Engine::new(config.clone(), HostPool::new(&pool).unwrap()).unwrap();
         assert_eq!(counting.0.load(Ordering::Relaxed), slots + rest);
         let bytes = Engine::plan_bytes(&config, &pool, 4, 2).unwrap();

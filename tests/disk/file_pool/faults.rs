@@ -3,7 +3,6 @@
 
 use avsg::device::state::header;
 use avsg::disk::Direction;
-use avsg::engine::Fresh;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::{check_row, fill_row};
 use avsg_testkit::faulty_disk::Fault;
@@ -94,8 +93,7 @@ fn each_row_whose_write_failed_is_new_or_reported() {
             owned.push([0, 1, first as i32, (first + K) as i32], &vec![vec![-1; K]; K]);
             let mut fresh = FreshRows::new(&setting.format(), K);
             (0..K).for_each(|at| fresh.put(at, (first + at) as i32, 77));
-            let fresh = Fresh { segments: &fresh.segments() };
-            let failed = server.engine.append(&owned.batch(), layer, &fresh).is_err();
+            let failed = server.engine.append(&owned.batch(), &[layer], &fresh.segments()).is_err();
             (first..first + K).for_each(|id| check(&server, id, 77, failed));
             let mut bytes = vec![0; setting.format().bytes()];
             fill_row(first as i32, 78, &mut bytes);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avsg::disk::{Direction, PoolFile};
-use avsg::engine::Load;
+use avsg::engine::Batch;
 use avsg::plan::{Failure, Plan};
 use avsg::{Error, Result};
 use avsg_testkit::batch::OwnedBatch;
@@ -118,7 +118,7 @@ fn the_first_layer_of_a_call_is_named() {
         let mut server = Server::new(&setting, 1, &[(1, rows[0]), (2, rows[1])]);
         let owned = batch(0, 1);
         server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
-        let called = server.engine.transfer_layers(&mut server.plan, &[1, 2], None);
+        let called = server.engine.transfer(&mut server.plan, &[1, 2], None);
         server.expect(called, &owned, 1, (&[3], 1, rows[0]));
         server.check(&server.plan, &owned, 2);
     }
@@ -137,7 +137,7 @@ fn the_other_plans_of_a_lost_request_leave_it_out() {
         }
         let lost: Lost<'_> = (&[6], layer, row);
         let mut transfer = |server: &mut Server, at: usize, layer: usize, lost: Lost<'_>| {
-            let called = server.engine.transfer(&mut plans[at], layer, None);
+            let called = server.engine.transfer(&mut plans[at], &[layer], None);
             expect_lost(called, &plans[at], lost);
             // The transfer of plan 1 finds the row.
             let found = |f: Failure| f.is_new || plans[at].lost_ids(f.request).count() > 0;
@@ -172,7 +172,7 @@ fn a_new_generation_is_not_lost_with_the_old_one() {
         let mut owned = batch(3, layer);
         owned.generation[6] = 2;
         server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
-        let called = server.engine.transfer(&mut old, layer, None);
+        let called = server.engine.transfer(&mut old, &[layer], None);
         expect_lost(called, &old, (&[6], layer, row));
         let called = server.transfer(layer);
         server.expect(called, &owned, layer, NONE);
@@ -237,9 +237,9 @@ fn a_load_that_failed_is_repeated_and_one_of_a_row_that_is_not_whole_empties_the
         let owned = batch(0, layer);
         server.step_and_lose(&owned, NONE);
         let ids: Vec<i32> = (200..270).collect();
-        let (seq_len, block_table) = (ROWS as i32, &[][..]);
-        let indexer = OF_LAYER[layer];
-        let load = Load { indexer, state: 3, generation: 1, seq_len, ids: &ids, block_table };
+        let (indexer, generation, seq_len) = (OF_LAYER[layer], &[1], &[ROWS as i32]);
+        let request = Batch { indexer, state: &[3], generation, seq_len, ..Batch::default() };
+        let load = Batch { ids: &ids, ..request };
         server.transfer_others();
         let mut plan = server.engine.new_plan(1, 1).unwrap();
         server.faults.set_nth(Fault::Errno(EIO), Direction::Read, 1);

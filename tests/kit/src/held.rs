@@ -46,7 +46,7 @@ impl Held {
             for (lane, id) in first_token(owned, r).filter(has_slot) {
                 let at = (id - first) as usize;
                 let held = bits[at / 64] >> (at % 64) & 1 == 1 && (stable < 0 || id < stable);
-                let missed = &plan.misses(r).id[..plan.token_misses(r, 0)];
+                let missed = &plan.misses(r).id[..plan.row_misses()[first_row] as usize];
                 assert_eq!(held, !missed.contains(&id), "request {r}, lane {lane}, id {id}");
                 hits += usize::from(held);
             }

@@ -40,10 +40,9 @@ impl StepResult {
         assert_eq!(plan.requests() + 1, cu_q.len(), "cu_q and the plan have the same requests");
         let request = |(r, pair): (usize, &[i32])| {
             let misses = plan.misses(r);
-            let tokens = (pair[1] - pair[0]) as usize;
             RequestResult {
                 misses: [misses.position, misses.id, misses.slot, misses.row].map(<[i32]>::to_vec),
-                token_misses: (0..tokens).map(|t| plan.token_misses(r, t) as i32).collect(),
+                token_misses: plan.row_misses()[pair[0] as usize..pair[1] as usize].to_vec(),
                 status: plan.status(r),
             }
         };

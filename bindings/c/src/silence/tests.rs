@@ -1,8 +1,8 @@
 use std::ffi::{CStr, c_char, c_void};
 
+use crate::boundary::enter;
 use crate::log::avsg_set_log;
 use crate::status::avsg_status::{AVSG_INTERNAL, AVSG_OK};
-use crate::status::enter;
 use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 
 /// The environment variable that makes a child panic.
@@ -23,7 +23,7 @@ fn a_child_panics() {
     assert_eq!(enter(|| panic!("inside a call")), AVSG_INTERNAL);
     let workers = WorkerPool::new(&WorkerConfig::new(3)).unwrap();
     let stage = Stage { pieces: 50, run: &|_, _| panic!("inside a piece") };
-    assert!(workers.launch(u64::MAX, Some(stage), None).is_err());
+    assert!(workers.launch(u64::MAX, [Some(stage), None], None).is_err());
     assert!(std::panic::catch_unwind(|| panic!("outside")).is_err());
 }
 

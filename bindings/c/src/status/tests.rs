@@ -1,6 +1,7 @@
 use super::*;
 use std::ffi::CStr;
 
+use crate::boundary::enter;
 use crate::status::{MAX_MESSAGE, avsg_last_error};
 
 fn last() -> String {

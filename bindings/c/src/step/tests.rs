@@ -3,13 +3,17 @@ use crate::status::avsg_status::{self, AVSG_INVALID, AVSG_SIZE};
 
 /// Returns the addresses of the segments of a list, or the status of the error.
 fn addresses<const N: usize>(list: &[[usize; N]]) -> core::result::Result<Vec<u64>, avsg_status> {
-    let mut all = heapless::Vec::<_, AVSG_MAX_LIST_SEGMENTS>::new();
+    let mut all = Vec::new();
+    let keep = |rows: Option<&[DeviceArray]>| {
+        all.extend(rows.unwrap().iter().map(|of| of.address));
+        Ok(())
+    };
     // SAFETY: each element of the list has as many bytes as the `size` at its beginning, or a `size` that is
     // refused.
-    unsafe { read_list(list.as_ptr().cast(), list.len(), device_rows, &mut all) }
-        .map(|given| assert!(given))
-        .map_err(|failure| failure.status)?;
-    Ok(all.iter().map(|rows| rows.address).collect())
+    let read = unsafe {
+        with_rows::<_, AVSG_MAX_LIST_SEGMENTS>(list.as_ptr().cast(), list.len(), device_rows, keep)
+    };
+    read.map(|()| all).map_err(|failure| failure.status)
 }
 
 /// Returns the words of a struct of this size, with this address in its first segment.

@@ -192,7 +192,9 @@ impl ResidentLru {
         };
         // A single row runs on the caller's thread, as in the original.
         let work = if rows > 1 { u64::MAX } else { 0 };
-        self.threads.launch(work, Some(Stage { pieces: workers, run: &run }), None).map(drop)
+        self.threads
+            .launch(work, [Some(Stage { pieces: workers, run: &run }), None], None)
+            .map(drop)
     }
 
     /// Returns the buffer and the outputs of one row.

@@ -87,8 +87,10 @@ impl StepWork {
         let config = self.config(pool);
         let in_memory = PoolConfig { file: None, ..pool.clone() };
         let plans = |pool| Engine::plan_bytes(&config, pool, self.requests, self.requests);
-        let ((slots, with_bounce), (_, without)) =
-            (Engine::bytes_needed(&config, pool)?, Engine::bytes_needed(&config, &in_memory)?);
+        let ((slots, with_bounce), (_, without)) = (
+            Engine::bytes_needed(&config, pool, None)?,
+            Engine::bytes_needed(&config, &in_memory, None)?,
+        );
         let bounce =
             with_bounce - without + (plans(pool)? - plans(&in_memory)?) * config.indexers.count();
         let tables = 4 * state_words(&config.params) * config.tables();

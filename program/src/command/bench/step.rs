@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<()> {
     let params = rule.params(traces[0].k, options.tokens, options.workload.slots, 0)?;
     let config = options.config(params, options.requests, sizes.threads);
     let pool = sizes.pool()?;
-    let (slots, tables) = Engine::bytes_needed(&config, &pool)?;
+    let (slots, tables) = Engine::bytes_needed(&config, &pool, None)?;
     let all = HostPool::plan_bytes(&pool)?.saturating_add(slots).saturating_add(2 * tables);
     let lacks = available_memory::bytes().is_some_and(|available| all > available);
     if sizes.row_bytes.is_some() && lacks {

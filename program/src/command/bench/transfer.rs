@@ -77,7 +77,7 @@ impl Options {
         config.cores = self.cores.unwrap_or(config.cores);
         let format = RowFormat::single(row_bytes)?;
         let pool = PoolConfig::new(1, self.rows_in_pool, format);
-        let (rows, words) = Engine::bytes_needed(&config, &pool)?;
+        let (rows, words) = Engine::bytes_needed(&config, &pool, None)?;
         let bytes = HostPool::plan_bytes(&pool)?.saturating_add(rows).saturating_add(words);
         let limit = format!("this bench takes at most {MAX_BYTES} bytes");
         let remedy = "lower --rows-in-pool, --k or --row-bytes";

@@ -7,7 +7,7 @@ use avsg::ascend::RegisteredPool;
 use avsg::device::kernels::KernelName;
 use avsg::device::learned::START;
 use avsg::device::params::{Lifetime, Params};
-use avsg::engine::{Config, Engine, Fresh, MachineChoice};
+use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
@@ -91,14 +91,14 @@ fn run_one(
     match kernel {
         KernelName::Reset => {}
         KernelName::Plan => engine.plan(&batch.batch(), plan)?,
-        KernelName::Transfer => engine.transfer(plan, 0, None)?,
+        KernelName::Transfer => engine.transfer(plan, &[0], None)?,
         KernelName::Step => engine.step(&batch.batch(), plan, 0, None)?,
         KernelName::Append => {
             let mut fresh = FreshRows::new(engine.pool().format(), batch.rows());
             let ids = batch.stable.iter().zip(&batch.seq);
             let ids = ids.flat_map(|(&stable, &seq)| stable..seq).enumerate();
             ids.for_each(|(row, id)| fresh.put(row, id, 9));
-            engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
+            engine.append(&batch.batch(), &[0], &fresh.segments())?;
         }
     }
     Ok(())

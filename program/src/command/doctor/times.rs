@@ -6,7 +6,6 @@ use std::ffi::CStr;
 use anyhow::Result;
 use avsg::ascend::RegisteredPool;
 use avsg::ascend::acl::DeviceMemory;
-use avsg::engine::DeviceFresh;
 use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
 use avsg_measure::batch::OwnedBatch;
@@ -177,10 +176,9 @@ fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
         // A new generation empties the table, so that every id misses.
         batch.generation[0] = if kind == "misses" { step as i32 } else { 1 };
         arrays.write(&batch, fresh)?;
-        let (batch, segments, stream) = (arrays.batch(), arrays.fresh(0), probe.stream.raw());
+        let (batch, fresh, stream) = (arrays.batch(), arrays.fresh(0), probe.stream.raw());
         let mut time = |kernel: &str| {
             progress(&format!("avsg_{kernel}"));
-            let fresh = DeviceFresh { segments: &segments };
             probe.time(|| {
                 // SAFETY: the device arrays have the lengths that the batch states, a plan that is transferred was
                 // filled by the kernel before this one in the same stream, and `time` waits for the stream before

@@ -33,7 +33,7 @@ impl Results {
         let first = self.hit.len();
         self.hit.extend(ids.iter().map(|&id| u8::from(id >= 0)));
         list.position.iter().for_each(|&position| self.hit[first + position as usize] = 0);
-        self.misses.extend((0..tokens).map(|token| plan.token_misses(0, token) as i32));
+        self.misses.extend(plan.row_misses());
         for (at, &position) in list.position.iter().enumerate() {
             self.miss.extend([self.steps as i32, position, list.id[at], list.slot[at]]);
         }

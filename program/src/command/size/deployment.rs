@@ -1,7 +1,7 @@
 //! The deployment that is sized, and its memory as the library plans it.
 
 use anyhow::Result;
-use avsg::buffer::{BufferConfig, DeviceBuffer};
+use avsg::buffer::BufferConfig;
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
@@ -55,7 +55,7 @@ impl Deployment {
         let states = product("--indexers", &[indexers, requests])?;
         // The tables do not depend on the layers.
         let pool = PoolConfig::new(1, self.context, buffer.format.clone());
-        let (_, tables) = Engine::bytes_needed(&Config::new(params, states), &pool)?;
-        Ok(DeviceBuffer::bytes_needed(&buffer)?.saturating_add(tables))
+        let (_, tables) = Engine::bytes_needed(&Config::new(params, states), &pool, None)?;
+        Ok(buffer.bytes()?.saturating_add(tables))
     }
 }

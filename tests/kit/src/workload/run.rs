@@ -1,7 +1,7 @@
 //! Runs a workload on an engine that takes host arrays, as an inference runtime would.
 
 use avsg::Result;
-use avsg::engine::{Engine, Fresh};
+use avsg::engine::Engine;
 use avsg::plan::Plan;
 
 use super::driver::WorkloadDriver;
@@ -79,7 +79,7 @@ pub fn transfer(
         layers[1..]
             .iter()
             .rev()
-            .try_for_each(|&layer| with(of(layer), |fresh| engine.transfer(plan, layer, fresh)))
+            .try_for_each(|&layer| with(of(layer), |fresh| engine.transfer(plan, &[layer], fresh)))
     } else {
         engine.plan(&batch.batch(), plan)?;
         with(fresh, |fresh| engine.begin(plan, &layers, fresh))?;
@@ -88,9 +88,9 @@ pub fn transfer(
 }
 
 /// Calls `run` with the fresh rows of a list of layers.
-fn with<T>(rows: Option<&[FreshRows]>, run: impl FnOnce(Option<&Fresh<'_>>) -> T) -> T {
+fn with<T>(rows: Option<&[FreshRows]>, run: impl FnOnce(Option<&[&[u8]]>) -> T) -> T {
     let segments = rows.map(FreshRows::segments_of);
-    run(segments.as_deref().map(|segments| Fresh { segments }).as_ref())
+    run(segments.as_deref())
 }
 
 /// Appends the fresh rows of a step to the pool on every layer.
@@ -99,6 +99,5 @@ fn with<T>(rows: Option<&[FreshRows]>, run: impl FnOnce(Option<&Fresh<'_>>) -> T
 /// If the engine refuses or fails.
 pub fn append(engine: &mut Engine, batch: &OwnedBatch, fresh: &[FreshRows]) -> Result<()> {
     let layers: Vec<usize> = (0..fresh.len()).collect();
-    let segments = &FreshRows::segments_of(fresh);
-    engine.append_layers(&batch.batch(), &layers, &Fresh { segments })
+    engine.append(&batch.batch(), &layers, &FreshRows::segments_of(fresh))
 }

@@ -1,12 +1,15 @@
-//! What C passes by pointer: structs that begin with their size, out-pointers, arrays and paths.
+//! The boundary to C: how an exported function runs, and what C passes to it by pointer: structs that begin with
+//! their size, out-pointers, arrays and paths.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::{ptr, slice};
 
-use crate::status::avsg_status::{AVSG_NULL, AVSG_SIZE};
-use crate::status::{Failure, Result, avsg_status, ensure, enter};
+use crate::silence;
+use crate::status::avsg_status::{AVSG_INTERNAL, AVSG_NULL, AVSG_OK, AVSG_SIZE};
+use crate::status::{Failure, Result, avsg_status, ensure, set_last_error};
 use avsg::Error;
 
 /// Evaluates an unsafe expression with what a C program passed.
@@ -19,6 +22,30 @@ macro_rules! contract {
         // replays are done (Streams). Other functions pass on what they got (`# Safety`).
         unsafe { $expression }
     };
+}
+
+/// Runs the body of an exported function. A failure or panic becomes a status, and its message is
+/// stored.
+pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
+    silence::install();
+    match silence::within(|| catch_unwind(AssertUnwindSafe(run))) {
+        Ok(Ok(())) => AVSG_OK,
+        Ok(Err(failure)) => {
+            set_last_error(&failure);
+            failure.status
+        }
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            let reason = text.unwrap_or("a panic without a message");
+            set_last_error(&format_args!(
+                "a defect of libavsg: {reason}; destroy the handle, report this"
+            ));
+            // The payload's destructor may panic, too.
+            core::mem::forget(payload);
+            AVSG_INTERNAL
+        }
+    }
 }
 
 /// The largest `size` that is taken as set by the caller, which is far above any struct of this

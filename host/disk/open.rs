@@ -29,6 +29,10 @@ const SECTOR: usize = 512;
 const LOCK_POLL: Duration = Duration::from_millis(1);
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
+/// How a file is opened that must not exist, and who may then use it.
+const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// An open file, or a block device.
 pub(super) struct Opened<'a> {
     path: &'a Path,
@@ -36,17 +40,15 @@ pub(super) struct Opened<'a> {
     pub device: bool,
     pub block: usize,
     pub memory_alignment: usize,
-    created: Created<'a>,
+    /// Whether the file is new, so that its name is removed unless the creation ends well.
+    created: bool,
 }
 
-/// The name of a new file, which is removed unless the creation ends well.
-struct Created<'a>(Option<&'a Path>);
-
-impl Drop for Created<'_> {
+impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        if let Some(path) = self.0 {
+        if self.created {
             // Nobody can be told of a failure, because this is the way of another error.
-            let _ = fs::unlink(path);
+            let _ = fs::unlink(self.path);
         }
     }
 }
@@ -87,59 +89,42 @@ fn when_free<T>(busy: Errno, call: impl Fn() -> rustix::io::Result<T>) -> rustix
 }
 
 impl<'a> Opened<'a> {
-    /// Makes a file, or opens a block device, without its rows' space.
-    pub fn create(file: &'a PoolFile) -> Result<Self> {
-        let path = file.path.as_path();
-        let fd = match kind_of(path) {
+    /// Opens a file that was kept or a block device; with `new` it makes a file, without its rows' space.
+    pub fn open(file: &'a PoolFile, new: bool) -> Result<Self> {
+        let (path, direct) = (file.path.as_path(), !file.buffered);
+        let kind = kind_of(path);
+        let (device, created) = (kind == Ok(FileType::BlockDevice), kind.is_err() && file.keep);
+        let fd = match kind {
             Ok(FileType::BlockDevice) => open(path, OFlags::EXCL)?,
-            Ok(FileType::Directory) => {
+            Ok(FileType::Symlink) => return Err(refused("open", path)(Errno::LOOP)),
+            Ok(FileType::RegularFile) if !new => open(path, OFlags::empty())?,
+            Ok(FileType::Directory) if new => {
                 ensure!(!file.keep, "pool file" is path.display(), but "it is a folder";
                     "name the file that is to be kept");
                 private(path)?
             }
-            Ok(FileType::Symlink) => return Err(refused("open", path)(Errno::LOOP)),
-            Ok(_) => {
+            Ok(_) if new => {
                 return Err(invalid!("pool file" is path.display(), but
                     "it exists and nothing is overwritten";
                     "open it as a kept file, remove it, or name another path"));
             }
-            Err(_) if file.keep => return Self::of(named(path)?, file, Created(Some(path))),
-            Err(_) => unnamed(path)?,
-        };
-        Self::of(fd, file, Created(None))
-    }
-
-    /// Opens a file that was kept.
-    pub fn existing(file: &'a PoolFile) -> Result<Self> {
-        let path = file.path.as_path();
-        let flags = match kind_of(path).map_err(refused("stat", path))? {
-            FileType::RegularFile => OFlags::empty(),
-            FileType::BlockDevice => OFlags::EXCL,
-            FileType::Symlink => return Err(refused("open", path)(Errno::LOOP)),
-            _ => {
+            Ok(_) => {
                 return Err(invalid!("pool file" is path.display(), but
                     "it is neither a file nor a block device"; "name the file that was kept"));
             }
+            Err(error) if !new => return Err(refused("stat", path)(error)),
+            Err(_) if created => open(path, NEW)?,
+            Err(_) => unnamed(path)?,
         };
-        Self::of(open(path, flags)?, file, Created(None))
-    }
-
-    /// Looks up the alignment of an open file and sets O_DIRECT.
-    fn of(fd: OwnedFd, file: &'a PoolFile, created: Created<'a>) -> Result<Self> {
-        let path = file.path.as_path();
-        let stat = fs::fstat(&fd).map_err(refused("fstat", path))?;
-        let device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
         let (offset, memory) = alignment(&fd, device);
-        let direct = !file.buffered;
-        if direct {
-            let set = fs::fcntl_setfl(&fd, OFlags::DIRECT);
-            ensure!(offset != 0 && set.is_ok(), "buffered" is file.buffered, but
-                "the file system of {} has no O_DIRECT", path.display();
-                "set buffered, or name a path in a file system with O_DIRECT");
-        }
-        let (file, block) = (Arc::new(File { fd: fd.into() }), block(offset));
-        let memory_alignment = if direct { memory } else { 1 };
-        Ok(Self { path, file, device, block, memory_alignment, created })
+        let (block, memory_alignment) = (block(offset), if direct { memory } else { 1 });
+        let file = Arc::new(File { fd: fd.into() });
+        let opened = Self { path, file, device, block, memory_alignment, created };
+        let set = || fs::fcntl_setfl(&opened.file.fd, OFlags::DIRECT).is_ok();
+        ensure!(!direct || offset != 0 && set(), "buffered" is !direct, but
+            "the file system of {} has no O_DIRECT", path.display();
+            "set buffered, or name a path in a file system with O_DIRECT");
+        Ok(opened)
     }
 
     /// Takes the lock of the file's only writer.
@@ -205,26 +190,20 @@ impl<'a> Opened<'a> {
 
     /// Ends the creation: from here on the file keeps its name.
     pub fn finish(mut self) {
-        self.created.0 = None;
+        self.created = false;
     }
 }
 
-/// Opens what exists.
+/// Opens a file of this name, with `NEW` one that does not exist.
 fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Another pool may let go of a device at the moment.
-    when_free(Errno::BUSY, || fs::open(path, flags, Mode::empty())).map_err(refused("open", path))
-}
-
-/// Makes a file of this name, which must not exist.
-fn named(path: &Path) -> Result<OwnedFd> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(refused("open", path))
+    when_free(Errno::BUSY, || fs::open(path, flags, PRIVATE)).map_err(refused("open", path))
 }
 
 /// Makes a file of this name and takes the name away.
 fn unnamed(path: &Path) -> Result<OwnedFd> {
-    let fd = named(path)?;
+    let fd = open(path, NEW)?;
     fs::unlink(path).map_err(refused("unlink", path))?;
     Ok(fd)
 }
@@ -233,7 +212,7 @@ fn unnamed(path: &Path) -> Result<OwnedFd> {
 fn private(folder: &Path) -> Result<OwnedFd> {
     // With O_EXCL nobody can give the file a name later.
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    match fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+    match fs::open(folder, flags, PRIVATE) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
             unnamed(&folder.join(format!(".avsg-pool-{:016x}", random())))
         }

@@ -309,7 +309,7 @@ impl WriteQueue {
     }
 
     fn stopped(&self, error: io::Error) -> Error {
-        self.records.stopped(error, self.flight.under_way())
+        self.records.stopped(error, self.flight.under_way)
     }
 
     /// Notes the end of an operation. One of several records that failed is tried again with each alone.

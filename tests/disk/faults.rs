@@ -27,7 +27,7 @@ fn pool(faults: &Faults, io_uring: bool, buffered: bool) -> HostPool {
     let file = PoolFile::new(folder.path());
     let file = PoolFile { io_uring, buffered, timeout, queue_bytes: 1, ..file };
     let config = config(LAYERS, ROWS, &[BYTES], file);
-    let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    let pool = HostPool::in_file(&config, true, &|disk| faults.wrap(disk)).unwrap();
     patiently(|| write(&pool, 0..ROWS, 0).and_then(|()| pool.flush()));
     pool
 }

@@ -71,8 +71,8 @@ impl Stream {
     pub fn replay(&self, graph: &Graph) -> Result<()> {
         let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
         // SAFETY: stream and graph are owned by their values. Work comes into a capture by unsafe calls
-        // only, whose callers keep its memory valid for replays: `DeviceMemory::upload` and `download`,
-        // `Args::launch`, `Engine::enqueue_plan` and those that refer to it.
+        // only, whose callers keep its memory valid for replays: `Mirrored::copy`, `Args::launch`,
+        // `Engine::enqueue_plan` and those that refer to it.
         unsafe { acl.aclmdlRIExecuteAsync(graph.handle(), self.0.at()) }
     }
 }

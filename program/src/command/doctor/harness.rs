@@ -71,7 +71,7 @@ impl Harness {
     /// Returns the options of an engine with the kernels of the folder.
     pub fn engine_options(&self) -> AscendOptions {
         let kernels = if self.simulated { self.folder.join(TOGETHER) } else { self.folder.clone() };
-        AscendOptions::new(self.context.clone()).with_kernels(kernels)
+        AscendOptions { kernels: Some(kernels), ..AscendOptions::new(self.context.clone()) }
     }
 
     /// Returns the bytes of a kernel's code: all functions of its object.

@@ -3,16 +3,18 @@
 
 use anyhow::{Context as _, Result};
 use avsg::Error;
+use avsg::ascend::acl::Stream;
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::kernels::KernelName;
 use avsg::device::learned::START;
 use avsg::device::params::{Lifetime, Params};
-use avsg::engine::{Config, Engine, Fresh, MachineChoice};
+use avsg::engine::{Config, DeviceFresh, Engine, Fresh, MachineChoice};
 use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_measure::batch::OwnedBatch;
 use avsg_measure::content::fill_row;
+use avsg_measure::device_arrays::DeviceArrays;
 use avsg_measure::fresh::FreshRows;
 
 use super::harness::{Harness, ROW};
@@ -122,7 +124,7 @@ impl Pair {
     }
 
     /// Runs both engines to the end of a kernel.
-    fn run(&mut self, kernel: KernelName, batch: &OwnedBatch) -> Result<()> {
+    fn run(&mut self, harness: &Harness, kernel: KernelName, batch: &OwnedBatch) -> Result<()> {
         for (engine, plan) in self.engines.iter_mut().zip(&mut self.plans) {
             let needed = (kernel == KernelName::Transfer).then_some(KernelName::Plan);
             for kernel in needed.into_iter().chain([kernel]) {
@@ -137,7 +139,12 @@ impl Pair {
                         let ids = batch.stable.iter().zip(&batch.seq);
                         let ids = ids.flat_map(|(&stable, &seq)| stable..seq).enumerate();
                         ids.for_each(|(row, id)| fresh.put(row, id, 9));
-                        engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
+                        if engine.device() == "cpu" {
+                            let segments = &fresh.segments();
+                            engine.append(&batch.batch(), 0, &Fresh { segments })?;
+                        } else {
+                            enqueue_append(harness, engine, batch, &[fresh])?;
+                        }
                     }
                 }
             }
@@ -194,6 +201,22 @@ impl Pair {
     }
 }
 
+/// Runs the kernel of an append, which takes arrays of the device.
+fn enqueue_append(
+    harness: &Harness,
+    engine: &mut Engine,
+    batch: &OwnedBatch,
+    rows: &[FreshRows],
+) -> Result<()> {
+    let arrays = DeviceArrays::new(&harness.context, batch, rows)?;
+    arrays.write(batch, rows)?;
+    let (stream, segments) = (Stream::new(&harness.context)?, arrays.fresh(0));
+    let fresh = DeviceFresh { segments: &segments };
+    // SAFETY: the arrays have the lengths that the batch states, and live until the stream was synchronized.
+    unsafe { engine.enqueue_append(&arrays.batch(), batch.rows(), &[0], &fresh, stream.raw())? };
+    Ok(stream.synchronize(harness.timeout as i32)?)
+}
+
 fn words(bytes: &[u8]) -> Vec<i32> {
     bytes.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect()
 }
@@ -236,7 +259,7 @@ fn check(harness: &Harness, kernel: KernelName, placed: Option<Placed>) -> Resul
     let mut pair = Pair::new(harness, placed)?;
     for step in 0..steps {
         let batch = batch(harness, kernel, step);
-        pair.run(kernel, &batch)?;
+        pair.run(harness, kernel, &batch)?;
         let (device, cpu) = (pair.written(0, kernel, &batch)?, pair.written(1, kernel, &batch)?);
         for ((what, device), (_, cpu)) in device.iter().zip(&cpu) {
             let ends = 0..device.len().max(cpu.len());

@@ -2,6 +2,7 @@
 //! launches with different numbers of repetitions contains neither the start of the kernel nor its end.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use anyhow::Result;
 use avsg::ascend::RegisteredPool;
@@ -147,7 +148,7 @@ fn rows_of_a_core(harness: &Harness) -> i32 {
 }
 
 /// Returns a pool of registered rows in one chunk.
-fn host_rows(harness: &Harness) -> Result<RegisteredPool> {
+fn host_rows(harness: &Harness) -> Result<Arc<RegisteredPool>> {
     let rows = rows_of_a_core(harness) as usize * harness.cores;
     let config =
         PoolConfig { chunk_bytes: usize::MAX, ..PoolConfig::new(1, rows, RowFormat::single(ROW)?) };

@@ -35,7 +35,6 @@ fn offsets(k: usize, rows: usize, requests: usize) -> Option<(Offsets, usize)> {
 /// The arrays of batches with at most `rows` rows and `requests` requests.
 #[derive(Debug)]
 pub(crate) struct Arrays {
-    k: usize,
     offsets: Offsets,
     /// The device address of the first.
     address: u64,
@@ -55,7 +54,7 @@ impl Arrays {
                 "size it for your largest batch")
         })?;
         let memory = Mirrored::new(source, 4 * words)?;
-        Ok(Self { k, offsets, address: memory.address(), memory: memory.into() })
+        Ok(Self { offsets, address: memory.address(), memory: memory.into() })
     }
 
     fn memory(&self) -> MutexGuard<'_, Mirrored> {
@@ -106,7 +105,7 @@ impl Arrays {
     /// Returns the transfer, without layers, of the batch that was planned last.
     pub fn transfer(&self, plan: &Plan) -> DeviceCall<'static> {
         let rows = plan.tokens();
-        Call::of(Work::Transfer, self.batch(self.k, plan.requests, rows, plan.indexer), rows)
+        Call::of(Work::Transfer, self.batch(plan.k, plan.requests, rows, plan.indexer), rows)
     }
 
     fn batch(&self, k: usize, requests: usize, rows: usize, indexer: usize) -> DeviceBatch {
@@ -166,7 +165,7 @@ impl Arrays {
     /// Returns the place and the number of the words that the kernels write for a plan's batch: summary,
     /// valid, slot, and the columns of the miss list.
     fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
-        let selected = plan.tokens() * self.k;
+        let selected = plan.tokens() * plan.k;
         let mut written = self.offsets.1.map(|at| (at, selected));
         (written[0].1, written[1].1) = (plan.requests * summary::WORDS, plan.tokens());
         written

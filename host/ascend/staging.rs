@@ -61,26 +61,20 @@ pub(super) fn sizes(resources: &Resources, call: &HostCall<'_>) -> DeviceCall<'s
     Call::of(Work::Plan, arrays, *tokens)
 }
 
-/// Memory that grows.
-#[derive(Debug, Default)]
-struct Room(Option<Mirrored>);
-
-impl Room {
-    /// Makes room for `bytes` bytes. No work uses the memory.
-    fn reserve(&mut self, source: MemorySource<'_>, bytes: usize) -> Result<()> {
-        if self.0.as_ref().map_or(0, Mirrored::len) < bytes {
-            self.0 = None;
-            // An allocation of too many bytes fails.
-            self.0 = Some(Mirrored::new(source, capacity(bytes).unwrap_or(bytes))?);
-        }
-        Ok(())
+/// Makes room for `bytes` bytes in memory that no work uses.
+fn make_room(memory: &mut Option<Mirrored>, source: MemorySource<'_>, bytes: usize) -> Result<()> {
+    if memory.as_ref().map_or(0, Mirrored::len) < bytes {
+        *memory = None;
+        // An allocation of too many bytes fails.
+        *memory = Some(Mirrored::new(source, capacity(bytes).unwrap_or(bytes))?);
     }
+    Ok(())
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Staging {
-    table: Room,
-    fresh: Room,
+    table: Option<Mirrored>,
+    fresh: Option<Mirrored>,
 }
 
 impl Staging {
@@ -91,9 +85,10 @@ impl Staging {
         resources: &Resources,
         HostCall { batch, tokens, fresh, .. }: &HostCall<'_>,
     ) -> Result<()> {
-        self.table.reserve(source, 4 * batch.requests() * entries(resources, batch))?;
+        let words = batch.requests() * entries(resources, batch);
+        make_room(&mut self.table, source, 4 * words)?;
         let bytes = fresh.map_or(Some(0), |_| fresh_bytes(resources.pool.format(), *tokens));
-        self.fresh.reserve(source, bytes.unwrap_or(usize::MAX))
+        make_room(&mut self.fresh, source, bytes.unwrap_or(usize::MAX))
     }
 
     /// Puts the copy of a batch's block table into a stream, and returns it and its entries per
@@ -110,7 +105,7 @@ impl Staging {
     ) -> Result<(DeviceArray, usize)> {
         let entries = entries(resources, batch);
         let n = batch.requests() * entries;
-        let Some(memory) = self.table.0.as_mut().filter(|_| n > 0) else {
+        let Some(memory) = self.table.as_mut().filter(|_| n > 0) else {
             return Ok((DeviceArray::default(), entries));
         };
         // SAFETY: earlier work on this memory is done (`# Safety`).
@@ -138,7 +133,7 @@ impl Staging {
         stream: RawStream,
     ) -> Result<[DeviceRows; MAX_SEGMENTS]> {
         let mut on_device = [DeviceRows::default(); MAX_SEGMENTS];
-        let (Some(parts), Some(memory)) = (fresh, &mut self.fresh.0) else {
+        let (Some(parts), Some(memory)) = (fresh, &mut self.fresh) else {
             return Ok(on_device);
         };
         let mut at = 0;

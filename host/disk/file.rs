@@ -1,5 +1,6 @@
 //! The file itself, as a [`Disk`], and io_uring, as its [`Queue`].
 
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -17,11 +18,6 @@ use crate::system::fork::Birth;
 /// The most pieces of an operation.
 pub(super) const MAX_PIECES: usize = 256;
 
-/// An open file or block device.
-pub(super) struct File {
-    pub fd: std::fs::File,
-}
-
 impl Disk for File {
     unsafe fn run(&self, operation: &Operation<'_>) -> io::Result<usize> {
         let Operation { direction, offset, pieces } = *operation;
@@ -34,36 +30,36 @@ impl Disk for File {
             match direction {
                 Direction::Read => {
                     let slices = slice::from_raw_parts_mut(at.cast::<IoSliceMut<'_>>(), count);
-                    rustix::io::preadv(&self.fd, slices, offset)?
+                    rustix::io::preadv(self, slices, offset)?
                 }
                 Direction::Write => {
                     let slices = slice::from_raw_parts(at.cast::<IoSlice<'_>>(), count);
-                    rustix::io::pwritev(&self.fd, slices, offset)?
+                    rustix::io::pwritev(self, slices, offset)?
                 }
             }
         })
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(fs::fdatasync(&self.fd)?)
+        Ok(fs::fdatasync(self)?)
     }
 
     fn length(&self) -> io::Result<u64> {
-        let stat = fs::fstat(&self.fd)?;
+        let stat = fs::fstat(self)?;
         // The length of a block device is not in its inode.
         if fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::BlockDevice {
-            return Ok(fs::seek(&self.fd, SeekFrom::End(0))?);
+            return Ok(fs::seek(self, SeekFrom::End(0))?);
         }
         Ok(stat.st_size.cast_unsigned())
     }
 
     fn unlock(&self) {
         // A failure only leaves the lock to the end of the process.
-        let _ = fs::flock(&self.fd, FlockOperation::Unlock);
+        let _ = fs::flock(self, FlockOperation::Unlock);
     }
 
     fn queue(&self, depth: u32) -> io::Result<Box<dyn Queue>> {
-        Ok(Box::new(Ring::new(self.fd.as_fd(), depth)?))
+        Ok(Box::new(Ring::new(self.as_fd(), depth)?))
     }
 }
 

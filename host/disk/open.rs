@@ -1,5 +1,6 @@
 //! Creating and opening the file of a store.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,7 +15,6 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::aligned::Aligned;
 use super::config::PoolFile;
-use super::file::File;
 use super::header;
 use super::records::check_len;
 use crate::system::available_memory;
@@ -118,9 +118,9 @@ impl<'a> Opened<'a> {
         };
         let (offset, memory) = alignment(&fd, device);
         let (block, memory_alignment) = (block(offset), if direct { memory } else { 1 });
-        let file = Arc::new(File { fd: fd.into() });
+        let file = Arc::new(File::from(fd));
         let opened = Self { path, file, device, block, memory_alignment, created };
-        let set = || fs::fcntl_setfl(&opened.file.fd, OFlags::DIRECT).is_ok();
+        let set = || fs::fcntl_setfl(&opened.file, OFlags::DIRECT).is_ok();
         ensure!(!direct || offset != 0 && set(), "buffered" is !direct, but
             "the file system of {} has no O_DIRECT", path.display();
             "set buffered, or name a path in a file system with O_DIRECT");
@@ -130,7 +130,7 @@ impl<'a> Opened<'a> {
     /// Takes the lock of the file's only writer.
     pub fn lock(&self) -> Result<()> {
         let lock =
-            || retry_on_intr(|| fs::flock(&self.file.fd, FlockOperation::NonBlockingLockExclusive));
+            || retry_on_intr(|| fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive));
         when_free(Errno::WOULDBLOCK, lock).map_err(|error| match error {
             Errno::WOULDBLOCK => invalid!("pool file" is self.path.display(), but
                 "another pool has it open, and it takes one writer";
@@ -142,7 +142,7 @@ impl<'a> Opened<'a> {
     /// Reads a copy of the header. What lies behind the end of a shorter file is 0, as in no header.
     pub fn header(&self, copy: usize) -> Result<Aligned> {
         let (mut memory, at) = (header::memory()?, (copy * header::BYTES) as u64);
-        retry_on_intr(|| rustix::io::pread(&self.file.fd, memory.bytes_mut(), at))
+        retry_on_intr(|| rustix::io::pread(&self.file, memory.bytes_mut(), at))
             .map_err(refused("read", self.path))?;
         Ok(memory)
     }
@@ -155,21 +155,18 @@ impl<'a> Opened<'a> {
         available_memory::check_file("pool file", len)?;
         // A file system may take long to find out, and meanwhile have no room for others. One that tells of no
         // room at all may not know.
-        let room = fs::fstatvfs(&self.file.fd);
+        let room = fs::fstatvfs(&self.file);
         let room = room.map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         let taken = if (1..len).contains(&room) {
             Err(Errno::NOSPC)
         } else {
-            retry_on_intr(|| fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len))
+            retry_on_intr(|| fs::fallocate(&self.file, FallocateFlags::empty(), 0, len))
         };
         taken.map_err(|error| {
-            let what = format!("{} of {len} bytes", self.path.display());
-            let what = match error {
-                Errno::NOSPC if room < len => {
-                    format!("{what}, of which the file system lacks {}", len - room)
-                }
-                _ => what,
-            };
+            let mut what = format!("{} of {len} bytes", self.path.display());
+            if error == Errno::NOSPC && room < len {
+                what += &format!(", of which the file system lacks {}", len - room);
+            }
             let remedy = match error {
                 Errno::NOSPC | Errno::DQUOT => {
                     "free space, ask for fewer rows, or name another path"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
-use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
+use crate::disk::{Layout, PoolFile, Shape, Store, Wrap};
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
@@ -94,16 +94,6 @@ impl HostPool {
             invalid!("pool" is "in memory", but "only a file has sessions and data of tokens";
                 "make the pool in a file that is kept")
         })
-    }
-
-    /// Returns what the file of the pool is; `None` if the rows are in memory.
-    pub fn disk_info(&self) -> Option<DiskInfo> {
-        self.store().map(|store| store.info())
-    }
-
-    /// Returns what was read from and written to the file; `None` if the rows are in memory.
-    pub fn disk_stats(&self) -> Option<DiskStats> {
-        self.store().map(|store| store.stats())
     }
 }
 

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{env, process};
 
-use super::owned::Owned;
-use super::{Acl, Context, sys};
+use super::{Acl, Context, Owned, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::{Error, Result, ensure, invalid};

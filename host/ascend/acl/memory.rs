@@ -4,8 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::owned::Owned;
-use super::{Acl, Context, Current, sys};
+use super::{Acl, Context, Current, Owned, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator, MemoryKind};

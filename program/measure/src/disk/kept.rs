@@ -112,7 +112,7 @@ fn wrong(layer: usize, first: usize, row_bytes: usize, rows: &[u8]) -> usize {
 }
 
 fn counters(pool: &HostPool) -> Result<DiskStats> {
-    pool.disk_stats().context("the pool has no file")
+    Ok(pool.store().context("the pool has no file")?.stats())
 }
 
 /// Makes and writes all rows of a pool in chunks of tokens, layer by layer.

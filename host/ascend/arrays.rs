@@ -54,7 +54,7 @@ impl Arrays {
                 "size it for your largest batch")
         })?;
         let memory = Mirrored::new(source, 4 * words)?;
-        Ok(Self { offsets, address: memory.address(), memory: memory.into() })
+        Ok(Self { offsets, address: memory.device.address(), memory: memory.into() })
     }
 
     fn memory(&self) -> MutexGuard<'_, Mirrored> {

@@ -63,7 +63,7 @@ pub(super) fn sizes(resources: &Resources, call: &HostCall<'_>) -> DeviceCall<'s
 
 /// Makes room for `bytes` bytes in memory that no work uses.
 fn make_room(memory: &mut Option<Mirrored>, source: MemorySource<'_>, bytes: usize) -> Result<()> {
-    if memory.as_ref().map_or(0, Mirrored::len) < bytes {
+    if memory.as_ref().map_or(0, |memory| memory.device.len()) < bytes {
         *memory = None;
         // An allocation of too many bytes fails.
         *memory = Some(Mirrored::new(source, capacity(bytes).unwrap_or(bytes))?);
@@ -117,7 +117,7 @@ impl Staging {
         // SAFETY: the memory is kept and left alone until the copy is done, and the stream is alive
         // (`# Safety`).
         unsafe { memory.copy(sys::ACL_MEMCPY_HOST_TO_DEVICE, 0, 4 * n, stream)? };
-        Ok((DeviceArray { address: memory.address(), len: n }, entries))
+        Ok((DeviceArray { address: memory.device.address(), len: n }, entries))
     }
 
     /// Puts the copy of `rows` fresh rows into a stream and returns the rows of each segment there;
@@ -144,7 +144,7 @@ impl Staging {
             // loop.
             let bytes = unsafe { memory.bytes_mut() };
             bytes[at..][..len].copy_from_slice(&part[..len]);
-            *rows_at = DeviceRows { address: memory.address() + at as u64, bytes: len };
+            *rows_at = DeviceRows { address: memory.device.address() + at as u64, bytes: len };
             at += (rows * segment.stride).next_multiple_of(ALIGN);
         }
         // SAFETY: as in `upload_table`.

@@ -90,10 +90,7 @@ impl Reader {
     /// uses these bytes until [`Self::finish`] has called `done` for this number, or has returned and
     /// [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
-        self.store.records.birth.check("pool")?;
-        let layout = self.store.layout();
-        layout.check_record_of(indexer, row)?;
-        let (number, record) = (self.expect_room(to)?, layout.record_bytes(indexer));
+        let (number, record) = (self.expect_room(to)?, self.store.layout().record_bytes(indexer));
         // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
         if unsafe { self.store.queued_record(indexer, row, to) }? {
             self.there.push(number);

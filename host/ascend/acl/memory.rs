@@ -204,29 +204,19 @@ impl Current<'_> {
 /// Device memory, and pinned memory of the same length, zeroed at first, that streams copy to it and from it.
 #[derive(Debug)]
 pub(crate) struct Mirrored {
-    device: Allocation,
+    pub device: DeviceMemory,
     pinned: Allocation,
 }
 
 impl Mirrored {
     /// Allocates `bytes` bytes of each.
     pub fn new(source: MemorySource<'_>, bytes: usize) -> Result<Self> {
-        let device = Allocation::new(source, (MemoryKind::Device, "device memory"), bytes)?;
+        let device = DeviceMemory::new(source, bytes)?;
         let pinned = Allocation::new(source, (MemoryKind::Pinned, "pinned memory"), bytes)?;
         // SAFETY: the runtime or the allocator returned that many bytes of host memory, which no
         // other code uses.
         unsafe { pinned.at.0.write_bytes(0, pinned.bytes) };
         Ok(Self { device, pinned })
-    }
-
-    /// Returns the device address.
-    pub fn address(&self) -> u64 {
-        self.device.at.0 as u64
-    }
-
-    /// Returns the length of each in bytes.
-    pub fn len(&self) -> usize {
-        self.device.bytes
     }
 
     /// Returns the pinned bytes.
@@ -261,13 +251,13 @@ impl Mirrored {
     /// # Errors
     /// If the range is out of bounds.
     pub unsafe fn copy(&self, kind: i32, at: usize, bytes: usize, stream: RawStream) -> Result<()> {
-        let (device, pinned) = (self.device.part(at, bytes)?, self.pinned.part(at, bytes)?);
+        let (device, pinned) = (self.device.0.part(at, bytes)?, self.pinned.part(at, bytes)?);
         if bytes == 0 {
             return Ok(());
         }
         let up = kind == sys::ACL_MEMCPY_HOST_TO_DEVICE;
         let (to, from) = if up { (device, pinned) } else { (pinned, device) };
-        let (acl, stream) = (self.device.context.acl(), stream.handle());
+        let (acl, stream) = (self.pinned.context.acl(), stream.handle());
         // SAFETY: `part` checked both ranges. They are kept, and the stream is alive (`# Safety`).
         unsafe { acl.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream) }
     }

@@ -96,6 +96,12 @@ impl QueueEntries {
         size_of::<QueueEntry>() + MAPPED + lists + layers.div_ceil(64) * size_of::<u64>()
     }
 
+    /// Returns the number of an entry's record.
+    pub fn record(&self, at: u32) -> usize {
+        let QueueEntry { indexer, row, .. } = self.all[at as usize];
+        self.records.layout.record_number(indexer as usize, row)
+    }
+
     /// Returns the entry of the record with this number.
     pub fn find(&self, record: usize) -> Option<usize> {
         self.of_record.get(&record).copied()
@@ -123,8 +129,7 @@ impl QueueEntries {
 
     /// Takes a record that was written out of the queue.
     pub fn release(&mut self, at: usize) {
-        let QueueEntry { indexer, row, .. } = self.all[at];
-        let record = self.records.layout.record_number(indexer as usize, row);
+        let record = self.record(at as u32);
         self.of_record.remove(&record);
         self.all[at].state = EntryState::Free;
         self.free.push(at as u32);

@@ -7,7 +7,6 @@
 pub mod acl;
 mod arrays;
 mod device;
-mod health;
 mod kernels;
 mod launch;
 mod options;
@@ -21,4 +20,4 @@ mod staging;
 
 pub(crate) use device::Ascend;
 pub use options::AscendOptions;
-pub use pool::{RegisteredPool, WeakRegisteredPool};
+pub use pool::RegisteredPool;

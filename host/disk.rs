@@ -20,7 +20,6 @@
 
 mod aligned;
 mod bits;
-mod checksum;
 mod config;
 mod create;
 mod entries;
@@ -34,9 +33,7 @@ mod range;
 mod reader;
 mod record_layout;
 mod records;
-mod ring;
 mod session;
-mod stamps;
 mod store;
 mod tokens;
 mod write_queue;

@@ -105,7 +105,7 @@ impl Engine {
     /// device kernels do not support the geometry.
     pub fn on_ascend(
         config: Config,
-        pool: RegisteredPool,
+        pool: Arc<RegisteredPool>,
         options: &AscendOptions,
     ) -> Result<Self> {
         let (resources, device) = Ascend::new(config, pool, options)?;

@@ -17,8 +17,6 @@ mod context;
 mod functions;
 mod kernel;
 mod memory;
-mod owned;
-mod registration;
 mod result;
 mod source;
 mod stream;
@@ -29,11 +27,10 @@ pub mod sys;
 
 use std::fmt;
 
-pub use context::{Context, Current};
+pub use context::{Context, Current, Owned, Release};
 pub use kernel::{Args, Binary};
-pub use memory::{DeviceMemory, MemorySource, PinnedMemory};
-pub use owned::{Owned, Release};
-pub use registration::Registration;
+pub(crate) use memory::Mirrored;
+pub use memory::{DeviceMemory, MemorySource, Registration};
 pub use result::{Acl, FUNCTIONS, Need};
 pub use source::{Resolve, Source};
 pub use stream::{Graph, Stream};

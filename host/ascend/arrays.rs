@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use avsg_device::request::summary;
 
-use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
+use super::acl::{MemorySource, Mirrored, sys};
 use crate::call::{Batch, Call, HostCall, Work};
 use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, RawStream};
 use crate::plan::{Plan, SharedCounters};
@@ -35,13 +35,10 @@ fn offsets(k: usize, rows: usize, requests: usize) -> Option<(Offsets, usize)> {
 /// The arrays of batches with at most `rows` rows and `requests` requests.
 #[derive(Debug)]
 pub(crate) struct Arrays {
-    k: usize,
-    pub(super) rows: usize,
-    pub(super) requests: usize,
     offsets: Offsets,
-    device: DeviceMemory,
-    /// The memory that host arrays are copied through.
-    pinned: Mutex<PinnedMemory>,
+    /// The device address of the first.
+    address: u64,
+    memory: Mutex<Mirrored>,
 }
 
 impl Arrays {
@@ -56,17 +53,16 @@ impl Arrays {
             invalid!("max_tokens" is rows, but "its arrays must fit the address space";
                 "size it for your largest batch")
         })?;
-        let device = DeviceMemory::new(source, 4 * words)?;
-        let pinned = Mutex::new(PinnedMemory::new(source, 4 * words)?);
-        Ok(Self { k, rows, requests, offsets, device, pinned })
+        let memory = Mirrored::new(source, 4 * words)?;
+        Ok(Self { offsets, address: memory.device.address(), memory: memory.into() })
     }
 
-    fn pinned(&self) -> MutexGuard<'_, PinnedMemory> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memory(&self) -> MutexGuard<'_, Mirrored> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn at(&self, word: usize) -> u64 {
-        self.device.address() + 4 * word as u64
+        self.address + 4 * word as u64
     }
 
     /// Puts the copies of a checked batch to the device into a stream and returns the call
@@ -83,17 +79,16 @@ impl Arrays {
     ) -> Result<DeviceCall<'static>> {
         let (requests, rows) = (batch.requests(), *rows);
         let (inputs, [first, .., last, at_ids]) = (self.offsets.0, self.offsets.0);
-        let mut pinned = self.pinned();
+        let mut memory = self.memory();
         // SAFETY: earlier work on these arrays is done (`# Safety`).
-        let words = unsafe { pinned.words_mut() };
+        let words = unsafe { memory.words_mut() };
         let Batch { cu_q, state, generation, stable_len, seq_len, .. } = *batch;
         let arrays = [cu_q, state, generation, stable_len, seq_len];
         for (at, array) in inputs.into_iter().zip(arrays) {
             words[at..][..array.len()].copy_from_slice(array);
         }
-        // A batch for an append has no ids.
-        let k = if batch.ids.is_empty() { 0 } else { batch.k };
-        for row in 0..if k == 0 { 0 } else { rows } {
+        let k = batch.k;
+        for row in 0..rows {
             let ids = &batch.ids[row * batch.ids_stride..][..k];
             words[at_ids + row * k..][..k].copy_from_slice(ids);
         }
@@ -101,16 +96,16 @@ impl Arrays {
         for (at, n) in [(first, last + requests - first), (at_ids, rows * k)] {
             // SAFETY: the arrays are kept and left alone until the copy is done, and the stream is alive
             // (`# Safety`).
-            unsafe { self.device.upload(4 * at, &pinned, 4 * n, stream)? };
+            unsafe { memory.copy(sys::ACL_MEMCPY_HOST_TO_DEVICE, 4 * at, 4 * n, stream)? };
         }
-        let arrays = self.batch(batch.k, requests, rows, batch.indexer);
+        let arrays = self.batch(k, requests, rows, batch.indexer);
         Ok(Call::of(*work, DeviceBatch { block_table, block_stride, ..arrays }, rows))
     }
 
     /// Returns the transfer, without layers, of the batch that was planned last.
     pub fn transfer(&self, plan: &Plan) -> DeviceCall<'static> {
         let rows = plan.tokens();
-        Call::of(Work::Transfer, self.batch(self.k, plan.requests, rows, plan.indexer), rows)
+        Call::of(Work::Transfer, self.batch(plan.k, plan.requests, rows, plan.indexer), rows)
     }
 
     fn batch(&self, k: usize, requests: usize, rows: usize, indexer: usize) -> DeviceBatch {
@@ -143,11 +138,11 @@ impl Arrays {
     /// alive and belongs to the current context, which is theirs; the kernels that write the outputs are
     /// in it.
     pub unsafe fn download(&self, plan: &Plan, stream: RawStream) -> Result<()> {
-        let pinned = self.pinned();
+        let memory = self.memory();
         for (at, n) in self.written(plan) {
             // SAFETY: the arrays are kept and left alone until the copy is done, which comes after the
             // kernels, and the stream is alive (`# Safety`).
-            unsafe { self.device.download(4 * at, &pinned, 4 * n, stream)? };
+            unsafe { memory.copy(sys::ACL_MEMCPY_DEVICE_TO_HOST, 4 * at, 4 * n, stream)? };
         }
         Ok(())
     }
@@ -157,9 +152,9 @@ impl Arrays {
     /// # Safety
     /// The stream of the download has been synchronized.
     pub unsafe fn copy_to_plan(&self, plan: &mut Plan) {
-        let (written, mut pinned) = (self.written(plan), self.pinned());
+        let (written, mut memory) = (self.written(plan), self.memory());
         // SAFETY: the download is done, because its stream has been synchronized (`# Safety`).
-        let words = unsafe { pinned.words_mut() };
+        let words = unsafe { memory.words_mut() };
         let Plan { summary, valid, slot, miss: [position, id, miss_slot, row], .. } = plan;
         let arrays = [summary, valid, slot, position, id, miss_slot, row];
         for (array, (at, n)) in arrays.into_iter().zip(written) {
@@ -170,7 +165,7 @@ impl Arrays {
     /// Returns the place and the number of the words that the kernels write for a plan's batch: summary,
     /// valid, slot, and the columns of the miss list.
     fn written(&self, plan: &Plan) -> [(usize, usize); 7] {
-        let selected = plan.tokens() * self.k;
+        let selected = plan.tokens() * plan.k;
         let mut written = self.offsets.1.map(|at| (at, selected));
         (written[0].1, written[1].1) = (plan.requests * summary::WORDS, plan.tokens());
         written

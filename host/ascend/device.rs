@@ -1,7 +1,8 @@
 //! The Ascend device: an engine's calls as kernels in a stream.
 //!
 //! ```text
-//! plan, transfer, step, append       host arrays: copy in, launch, copy out, wait
+//! plan, transfer, step               host arrays: copy in, launch, copy out, wait
+//! append                             host arrays: the calling thread writes the rows
 //! enqueue_*                          device arrays, the caller's stream: launch, nothing else
 //! ```
 //! If a call of the runtime fails, a table may list a row that was never copied. So the next plan
@@ -13,9 +14,8 @@ use std::time::Duration;
 
 use avsg_device::memory::table_words;
 
-use super::acl::{Context, DeviceMemory, MemorySource, Stream};
+use super::acl::{Context, DeviceMemory, MemorySource, Stream, sys};
 use super::arrays::Plans;
-use super::health::{Health, is_refused_in_capture};
 use super::launch::Launcher;
 use super::options::AscendOptions;
 use super::pool::{PoolUse, RegisteredPool};
@@ -29,6 +29,38 @@ use crate::resources::{Config, Resources};
 use crate::system::array::Array;
 use crate::system::reserve;
 use crate::{Error, Result, ensure};
+
+/// The state of a device after failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    /// Every call so far succeeded, or the tables were reset since.
+    Good,
+    /// A call failed, so tables may list rows that were never copied. The next plan must wait for
+    /// the stream and reset every table.
+    NeedsReset,
+    /// The device does not answer.
+    Lost,
+}
+
+impl Health {
+    /// Returns the state after a synchronization that failed with `error`.
+    fn after(error: &Error) -> Self {
+        if is_refused_in_capture(error) { Self::NeedsReset } else { Self::Lost }
+    }
+
+    /// Returns an error, which is that of every call, if the device is lost.
+    fn check(self) -> Result<()> {
+        ensure!(self != Self::Lost, "device state" is "lost", but "it did not answer after a failure";
+            "destroy the engine and make a new one");
+        Ok(())
+    }
+}
+
+/// Returns whether a synchronization was refused because this thread captures a stream, which says
+/// nothing about the device.
+fn is_refused_in_capture(error: &Error) -> bool {
+    matches!(error, Error::Acl { code: sys::ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT, .. })
+}
 
 /// The device of one engine.
 ///
@@ -53,7 +85,7 @@ pub(crate) struct Ascend {
 impl Ascend {
     pub fn new(
         mut config: Config,
-        registered: RegisteredPool,
+        registered: Arc<RegisteredPool>,
         options: &AscendOptions,
     ) -> Result<(Arc<Resources>, Self)> {
         let pool = Arc::clone(registered.pool());
@@ -176,7 +208,7 @@ impl Ascend {
 
 impl Device for Ascend {
     fn check(&self, call: &HostCall<'_>) -> Result<()> {
-        if call.work == Work::Transfer || is_prompt(&self.resources, call) {
+        if matches!(call.work, Work::Transfer | Work::Append) {
             return Ok(());
         }
         let (config, pool) = (&self.resources.config, &self.resources.pool.geometry);
@@ -194,13 +226,7 @@ impl Device for Ascend {
         let batch = &call.batch;
         self.reset_if_needed()?;
         // No work uses the staging memory: the last call that did has synchronized the stream.
-        let source = source(&self.options, &self.resources);
-        self.staging.reserve(
-            source,
-            &self.resources,
-            Some(batch),
-            call.fresh.map(|_| call.tokens),
-        )?;
+        self.staging.reserve(source(&self.options, &self.resources), &self.resources, call)?;
         plan.begin(batch);
         let done = self.run_calls(true, |this, stream| {
             // SAFETY: `stream` is that of this value, and `run_calls` has bound its context. `arrays` and `plans`
@@ -229,8 +255,7 @@ impl Device for Ascend {
     unsafe fn begin(&mut self, _: usize, call: &HostCall<'_>, plan: &mut Plan) -> Result<()> {
         let arrays = self.plans.arrays(plan)?;
         self.check_epoch(plan)?;
-        let source = source(&self.options, &self.resources);
-        self.staging.reserve(source, &self.resources, None, call.fresh.map(|_| call.tokens))?;
+        self.staging.reserve(source(&self.options, &self.resources), &self.resources, call)?;
         // The staging memory of fresh rows is free after the call.
         self.run_calls(call.fresh.is_some(), |this, _| {
             // SAFETY: `run_calls` has bound the context. `plans` keeps the arrays as long as the plan, which is
@@ -249,26 +274,9 @@ impl Device for Ascend {
         self.run_calls(true, |_, _| Ok(()))
     }
 
+    /// The rows are in host memory and go there, so that the device takes no part.
     fn append(&mut self, call: &HostCall<'_>) -> Result<()> {
-        if is_prompt(&self.resources, call) {
-            return self.resources.write_rows(call);
-        }
-        self.health.check()?;
-        if self.health == Health::NeedsReset {
-            // The stream may still copy from the pinned memory.
-            self.stream.synchronize(self.timeout)?;
-        }
-        let (batch, source) = (&call.batch, source(&self.options, &self.resources));
-        self.staging.reserve(source, &self.resources, Some(batch), Some(call.tokens))?;
-        let inputs = self.staging.inputs(source, batch)?;
-        self.run_calls(true, |this, stream| {
-            // SAFETY: as in `run`; this value owns the staging memory and `inputs`, and its drop waits.
-            unsafe {
-                let table = this.staging.upload_table(&this.resources, batch, stream)?;
-                let on_device = inputs.upload(call, table, stream)?;
-                this.launch(call, (on_device, DevicePlan::default()))
-            }
-        })
+        self.resources.write_rows(call)
     }
 
     unsafe fn enqueue(
@@ -363,13 +371,6 @@ impl Device for Ascend {
 /// Returns where the memory of an engine comes from.
 fn source<'a>(options: &'a AscendOptions, resources: &'a Resources) -> MemorySource<'a> {
     MemorySource { context: &options.context, allocator: resources.config.allocator.as_ref() }
-}
-
-/// Returns whether an append has more rows of a request than a step. The device would need as much memory for those of a
-/// prompt as the pool has, so that the host writes them.
-fn is_prompt(resources: &Resources, HostCall { work, batch, .. }: &HostCall<'_>) -> bool {
-    let most = resources.config.params.tokens as i32;
-    *work == Work::Append && batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most)
 }
 
 impl Drop for Ascend {

@@ -95,7 +95,21 @@ fn embedded_code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'stat
         Some(Embedded { objects: Some(objects), .. }) if !simulated => {
             Ok(objects.map(Cow::Borrowed))
         }
-        _ => Err(not_embedded(params, embedded.is_some())),
+        _ => {
+            let known: Vec<_> =
+                EMBEDDED.iter().map(|known| format!("[{}]", known.params)).collect();
+            let known = known.join(", ");
+            let limit = if known.is_empty() {
+                "this library was built without the feature `kernels`, so it has no geometry's kernels"
+            .into()
+            } else if embedded.is_some() {
+                format!("this library has no objects for {known}: CANN was not found or failed")
+            } else {
+                format!("this library has only the kernels of {known} and of fewer tokens")
+            };
+            Err(invalid!("geometry" is params, but "{limit}";
+        "write its kernels with `avsg emit`, build them, and pass their folder"))
+        }
     }
 }
 
@@ -104,21 +118,6 @@ fn embedded_code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'stat
 /// rows of a request (`linker/tests/tape/bridge.rs`).
 fn is_compatible(params: &Params, kernels: &Params) -> bool {
     params.tokens <= kernels.tokens && *params == Params { tokens: params.tokens, ..*kernels }
-}
-
-fn not_embedded(params: &Params, known_geometry: bool) -> Error {
-    let known: Vec<_> = EMBEDDED.iter().map(|known| format!("[{}]", known.params)).collect();
-    let known = known.join(", ");
-    let limit = if known.is_empty() {
-        "this library was built without the feature `kernels`, so it has no geometry's kernels"
-            .into()
-    } else if known_geometry {
-        format!("this library has no objects for {known}: CANN was not found or failed")
-    } else {
-        format!("this library has only the kernels of {known} and of fewer tokens")
-    };
-    invalid!("geometry" is params, but "{limit}";
-        "write its kernels with `avsg emit`, build them, and pass their folder")
 }
 
 #[cfg(all(test, feature = "kernels", feature = "ascend-sim"))]

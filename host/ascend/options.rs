@@ -29,11 +29,6 @@ impl AscendOptions {
         Self { context, kernels: None, timeout_ms: 10_000, one_launch: None }
     }
 
-    /// Sets the file or the folder of the kernels.
-    pub fn with_kernels(self, kernels: impl Into<PathBuf>) -> Self {
-        Self { kernels: Some(kernels.into()), ..self }
-    }
-
     pub(super) fn timeout(&self) -> Result<i32> {
         i32::try_from(self.timeout_ms).ok().filter(|&ms| ms > 0).ok_or_else(|| {
             invalid!("timeout" is self.timeout_ms, but "it must be 1..={} milliseconds", i32::MAX;

@@ -1,7 +1,7 @@
 //! A host pool whose chunks are registered, so that kernels read and write them.
 
 use std::mem;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use super::acl::{Context, Registration, sys};
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig, Start};
@@ -11,12 +11,9 @@ use crate::{Error, Result, invalid};
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.
 ///
-/// Clones share the registrations, because a range can be registered only once.
-#[derive(Clone, Debug)]
-pub struct RegisteredPool(Arc<Registered>);
-
+/// Engines share it, because a range can be registered only once.
 #[derive(Debug)]
-struct Registered {
+pub struct RegisteredPool {
     // Dropped before the pool, whose drop unmaps the chunks.
     chunks: Vec<Registration>,
     context: Arc<Context>,
@@ -28,26 +25,21 @@ impl RegisteredPool {
     ///
     /// # Errors
     /// If the pool is in a file, or the runtime or the driver refuses a chunk.
-    pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
+    pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Arc<Self>> {
         let pool = pool.into();
         pool.geometry.check_addresses()?;
         let mut chunks = reserve::with_capacity("registrations", pool.chunks().len())?;
         for chunk in pool.chunks() {
             // SAFETY: a chunk is mapped as long as the pool, and the registrations are dropped before the
-            // reference to the pool: here, or as fields of `Registered`.
+            // reference to the pool: here, or as fields of `RegisteredPool`.
             chunks.push(unsafe { Registration::new(context, chunk.ptr(), chunk.len())? });
         }
-        Ok(Self(Arc::new(Registered { chunks, context: Arc::clone(context), pool })))
-    }
-
-    /// Returns a weak reference to the registrations, from which a later engine can share them.
-    pub fn downgrade(&self) -> WeakRegisteredPool {
-        WeakRegisteredPool(Arc::downgrade(&self.0))
+        Ok(Arc::new(Self { chunks, context: Arc::clone(context), pool }))
     }
 
     /// Returns the context that the chunks are registered in.
     pub fn context(&self) -> &Arc<Context> {
-        &self.0.context
+        &self.context
     }
 
     /// Allocates a pool with the best kind of pages, from `config.pages` down, that the device
@@ -56,7 +48,7 @@ impl RegisteredPool {
     /// # Errors
     /// If the pool would be in a file, the device accepts no kind of pages, or too little memory is
     /// available.
-    pub fn create(context: &Arc<Context>, config: &PoolConfig) -> Result<Self> {
+    pub fn create(context: &Arc<Context>, config: &PoolConfig) -> Result<Arc<Self>> {
         config.geometry()?.check_addresses()?;
         let mut config = config.clone();
         loop {
@@ -75,36 +67,25 @@ impl RegisteredPool {
 
     /// Returns the device address of each chunk of [`HostPool::chunks`].
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.0.chunks.iter().map(Registration::address)
+        self.chunks.iter().map(Registration::address)
     }
 
     /// Returns the device addresses of the pool's chunks of rows, in the order of the chunk table.
     pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.0.pool.starts.iter().map(|start| self.address(start))
+        self.pool.starts.iter().map(|start| self.address(start))
     }
 
     /// Returns the device address of the first row of a chunk.
     pub(super) fn address(&self, start: &Start) -> u64 {
         match start.device {
-            DeviceStart::Registered(chunk, at) => self.0.chunks[chunk].address() + at as u64,
+            DeviceStart::Registered(chunk, at) => self.chunks[chunk].address() + at as u64,
             DeviceStart::Address(address) => address,
         }
     }
 
     /// Returns the pool.
     pub fn pool(&self) -> &Arc<HostPool> {
-        &self.0.pool
-    }
-}
-
-/// A weak reference to the registrations of a [`RegisteredPool`].
-#[derive(Clone, Debug)]
-pub struct WeakRegisteredPool(Weak<Registered>);
-
-impl WeakRegisteredPool {
-    /// Returns the registered pool if its registrations still exist.
-    pub fn upgrade(&self) -> Option<RegisteredPool> {
-        self.0.upgrade().map(RegisteredPool)
+        &self.pool
     }
 }
 
@@ -113,7 +94,7 @@ impl WeakRegisteredPool {
 /// its context. Counting uses per stream would not be enough, because the engine is not told about
 /// replays of a captured graph.
 pub(super) struct PoolUse {
-    pub pool: RegisteredPool,
+    pub pool: Arc<RegisteredPool>,
     /// Timeout in milliseconds of a second wait on drop, because work may still run; set after the
     /// first wait failed.
     pub second_wait: Option<i32>,
@@ -132,7 +113,7 @@ impl Drop for PoolUse {
                     "work that does not end may use it, so it stays registered and mapped";
                     "end the process, or reset the device with force"),
             );
-            mem::forget(self.pool.clone());
+            mem::forget(Arc::clone(&self.pool));
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn plan_bytes(config: &Config, max_tokens: usize, max_requests: usize) -> Re
 }
 
 /// Returns the bytes that calls with host arrays make an engine take in addition, once the largest
-/// batch and append came: of `tokens` tokens with fresh rows, `requests` requests, and `entries` entries
+/// batch came: of `tokens` tokens with fresh rows, `requests` requests, and `entries` entries
 /// per request in the block table. It is 0 for an engine whose calls are all put into streams.
 ///
 /// # Errors

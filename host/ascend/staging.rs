@@ -1,13 +1,10 @@
-//! What calls with host arrays need beside a plan's arrays: memory for block tables, for fresh rows
-//! and for appends. It belongs to the engine, because one call runs at a time, and grows to the
+//! What calls with host arrays need beside a plan's arrays: memory for block tables and for fresh
+//! rows. It belongs to the engine, because one call runs at a time, and grows to the
 //! largest batch so far.
-
-use std::sync::Arc;
 
 use avsg_device::tiling::MAX_SEGMENTS;
 
-use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
-use super::arrays::Arrays;
+use super::acl::{MemorySource, Mirrored, sys};
 use crate::Result;
 use crate::call::{Batch, Call, HostCall, Work};
 use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, RawStream};
@@ -40,9 +37,7 @@ pub(super) fn bytes(
     entries: usize,
 ) -> Option<usize> {
     let table = capacity(requests.checked_mul(entries)?.checked_mul(4)?)?;
-    let fresh = capacity(fresh_bytes(format, rows)?)?;
-    let [rows, requests] = [rows, requests].map(usize::checked_next_power_of_two);
-    table.checked_add(fresh)?.checked_add(Arrays::bytes(0, rows?, requests?)?)
+    table.checked_add(capacity(fresh_bytes(format, rows)?)?)
 }
 
 /// Returns the entries per request of a batch's block table that kernels read: those of the
@@ -66,64 +61,34 @@ pub(super) fn sizes(resources: &Resources, call: &HostCall<'_>) -> DeviceCall<'s
     Call::of(Work::Plan, arrays, *tokens)
 }
 
-/// Device memory, and pinned memory of the same length that it is copied from.
-#[derive(Debug, Default)]
-struct Pair(Option<(DeviceMemory, PinnedMemory)>);
-
-impl Pair {
-    /// Makes room for `bytes` bytes. No work uses the memory.
-    fn reserve(&mut self, source: MemorySource<'_>, bytes: usize) -> Result<()> {
-        if self.0.as_ref().map_or(0, |(device, _)| device.len()) >= bytes {
-            return Ok(());
-        }
+/// Makes room for `bytes` bytes in memory that no work uses.
+fn make_room(memory: &mut Option<Mirrored>, source: MemorySource<'_>, bytes: usize) -> Result<()> {
+    if memory.as_ref().map_or(0, |memory| memory.device.len()) < bytes {
+        *memory = None;
         // An allocation of too many bytes fails.
-        let bytes = capacity(bytes).unwrap_or(bytes);
-        self.0 = None;
-        self.0 = Some((DeviceMemory::new(source, bytes)?, PinnedMemory::new(source, bytes)?));
-        Ok(())
+        *memory = Some(Mirrored::new(source, capacity(bytes).unwrap_or(bytes))?);
     }
+    Ok(())
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Staging {
-    table: Pair,
-    fresh: Pair,
-    inputs: Option<Arc<Arrays>>,
+    table: Option<Mirrored>,
+    fresh: Option<Mirrored>,
 }
 
 impl Staging {
-    /// Makes room for a batch's block table, and for `fresh_rows` fresh rows. No work uses this
-    /// memory.
+    /// Makes room for the block table and the fresh rows of a call. No work uses this memory.
     pub fn reserve(
         &mut self,
         source: MemorySource<'_>,
         resources: &Resources,
-        batch: Option<&Batch<'_>>,
-        fresh_rows: Option<usize>,
+        HostCall { batch, tokens, fresh, .. }: &HostCall<'_>,
     ) -> Result<()> {
-        if let Some(batch) = batch {
-            let words = batch.requests() * entries(resources, batch);
-            self.table.reserve(source, 4 * words)?;
-        }
-        if let Some(rows) = fresh_rows {
-            let bytes = fresh_bytes(resources.pool.format(), rows).unwrap_or(usize::MAX);
-            self.fresh.reserve(source, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Returns arrays for the append of a batch. No work uses those of an earlier append.
-    pub fn inputs(&mut self, source: MemorySource<'_>, batch: &Batch<'_>) -> Result<Arc<Arrays>> {
-        let (rows, requests) = (batch.tokens(), batch.requests());
-        let fits = |a: &&Arc<Arrays>| a.rows >= rows && a.requests >= requests;
-        if let Some(inputs) = self.inputs.as_ref().filter(fits) {
-            return Ok(Arc::clone(inputs));
-        }
-        let (rows, requests) = (rows.next_power_of_two(), requests.next_power_of_two());
-        self.inputs = None;
-        let inputs = Arc::new(Arrays::new(source, 0, rows, requests)?);
-        self.inputs = Some(Arc::clone(&inputs));
-        Ok(inputs)
+        let words = batch.requests() * entries(resources, batch);
+        make_room(&mut self.table, source, 4 * words)?;
+        let bytes = fresh.map_or(Some(0), |_| fresh_bytes(resources.pool.format(), *tokens));
+        make_room(&mut self.fresh, source, bytes.unwrap_or(usize::MAX))
     }
 
     /// Puts the copy of a batch's block table into a stream, and returns it and its entries per
@@ -140,19 +105,19 @@ impl Staging {
     ) -> Result<(DeviceArray, usize)> {
         let entries = entries(resources, batch);
         let n = batch.requests() * entries;
-        let Some((device, pinned)) = self.table.0.as_mut().filter(|_| n > 0) else {
+        let Some(memory) = self.table.as_mut().filter(|_| n > 0) else {
             return Ok((DeviceArray::default(), entries));
         };
         // SAFETY: earlier work on this memory is done (`# Safety`).
-        let words = unsafe { pinned.words_mut() };
+        let words = unsafe { memory.words_mut() };
         for request in 0..batch.requests() {
             let from = &batch.block_table[request * batch.block_stride..][..entries];
             words[request * entries..][..entries].copy_from_slice(from);
         }
         // SAFETY: the memory is kept and left alone until the copy is done, and the stream is alive
         // (`# Safety`).
-        unsafe { device.upload(0, pinned, 4 * n, stream)? };
-        Ok((DeviceArray { address: device.address(), len: n }, entries))
+        unsafe { memory.copy(sys::ACL_MEMCPY_HOST_TO_DEVICE, 0, 4 * n, stream)? };
+        Ok((DeviceArray { address: memory.device.address(), len: n }, entries))
     }
 
     /// Puts the copy of `rows` fresh rows into a stream and returns the rows of each segment there;
@@ -168,7 +133,7 @@ impl Staging {
         stream: RawStream,
     ) -> Result<[DeviceArray; MAX_SEGMENTS]> {
         let mut on_device = [DeviceArray::default(); MAX_SEGMENTS];
-        let (Some(parts), Some((device, pinned))) = (fresh, &mut self.fresh.0) else {
+        let (Some(parts), Some(memory)) = (fresh, &mut self.fresh) else {
             return Ok(on_device);
         };
         let mut at = 0;
@@ -177,13 +142,13 @@ impl Staging {
             let len = part.len().min(rows * segment.stride);
             // SAFETY: earlier work on this memory is done (`# Safety`), and the copy is queued after this
             // loop.
-            let bytes = unsafe { pinned.bytes_mut() };
+            let bytes = unsafe { memory.bytes_mut() };
             bytes[at..][..len].copy_from_slice(&part[..len]);
-            *rows_at = DeviceArray { address: device.address() + at as u64, len };
+            *rows_at = DeviceArray { address: memory.device.address() + at as u64, len };
             at += (rows * segment.stride).next_multiple_of(ALIGN);
         }
         // SAFETY: as in `upload_table`.
-        unsafe { device.upload(0, pinned, at, stream)? };
+        unsafe { memory.copy(sys::ACL_MEMCPY_HOST_TO_DEVICE, 0, at, stream)? };
         Ok(on_device)
     }
 }

@@ -31,30 +31,25 @@ const MAX_KEPT_BYTES: usize = 32 << 20;
 /// The most records of a list, of which a few hundred are in flight at once.
 const MAX_LIST: usize = 4096;
 
-/// Returns the bytes of the longest record of the indexers with one layer, or of those with several; 0 without any.
-fn longest_record(layout: &Layout, several: bool) -> usize {
+/// Returns the bytes of a bounce buffer for the indexers with one layer, or for those with several: whole pages of as
+/// many bytes as are `wanted` for the longest record; 0 without such indexers.
+fn bounce_bytes(layout: &Layout, several: bool, wanted: impl Fn(usize) -> usize) -> usize {
     let of_kind = |&indexer: &usize| (layout.group_layers(indexer) > 1) == several;
-    let of_kind = (0..layout.indexers()).filter(of_kind);
-    of_kind.map(|indexer| layout.record_bytes(indexer)).max().unwrap_or(0)
+    let records = (0..layout.indexers()).filter(of_kind).map(|n| layout.record_bytes(n));
+    let page = rustix::param::page_size();
+    records.max().map_or(0, |record| wanted(record).next_multiple_of(page))
 }
 
 /// Returns the bytes of the bounce buffer of each transfer over a pool with this layout; 0 if it needs none.
 pub(super) fn transfer_bytes(layout: Option<&Layout>) -> usize {
-    match layout.map_or(0, |layout| longest_record(layout, false)) {
-        0 => 0,
-        record => whole_pages(SHARED_BYTES.max(record)),
-    }
-}
-
-fn whole_pages(bytes: usize) -> usize {
-    bytes.next_multiple_of(rustix::param::page_size())
+    layout.map_or(0, |layout| bounce_bytes(layout, false, |record| SHARED_BYTES.max(record)))
 }
 
 /// Returns the bytes of the bounce buffer of a plan whose miss lists have `places` places; 0 if no layers
 /// share records.
 fn kept_bytes(layout: &Layout, places: usize) -> usize {
-    let record = longest_record(layout, true);
-    whole_pages(record.saturating_mul(places).min(MAX_KEPT_BYTES.max(record)))
+    let most = |record| MAX_KEPT_BYTES.max(record);
+    bounce_bytes(layout, true, |record| record.saturating_mul(places).min(most(record)))
 }
 
 /// Returns the bytes that a plan over a pool with this layout takes whose miss lists have `places` places.

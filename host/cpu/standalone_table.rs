@@ -104,15 +104,4 @@ impl StandaloneTable {
         });
         self.summary[summary::TOTAL as usize] as usize
     }
-
-    /// Returns the slots of the last step, `[N_q, K]`.
-    pub fn slots(&self) -> &[i32] {
-        &self.slot
-    }
-
-    /// Returns the number of misses of one token in the last step.
-    pub fn misses(&self, token: usize) -> usize {
-        let mut misses = summary::row_misses(&self.summary, self.params.tokens as usize);
-        misses.nth(token).map_or(0, |n| n as usize)
-    }
 }

@@ -22,8 +22,15 @@ impl Notify {
     /// Waits until `ready`: polls for as long as `spin`, yields, then sleeps. It yields once only,
     /// because on a busy CPU each yield lasts a time slice of another process.
     pub fn wait(&self, spin: Duration, ready: impl Fn() -> bool) {
-        if poll(spin, &ready) {
-            return;
+        let mut start = None;
+        for poll in (0..POLLS).cycle() {
+            if ready() {
+                return;
+            }
+            if poll == 0 && start.get_or_insert_with(Instant::now).elapsed() >= spin {
+                break;
+            }
+            core::hint::spin_loop();
         }
         thread::yield_now();
         if !ready() {
@@ -61,21 +68,6 @@ impl Notify {
     pub fn has_sleepers(&self) -> bool {
         self.sleepers.load(Ordering::Relaxed) > 0
     }
-}
-
-/// Polls for as long as `limit` and returns whether `ready` was true.
-fn poll(limit: Duration, ready: impl Fn() -> bool) -> bool {
-    let mut start = None;
-    for poll in (0..POLLS).cycle() {
-        if ready() {
-            return true;
-        }
-        if poll == 0 && start.get_or_insert_with(Instant::now).elapsed() >= limit {
-            break;
-        }
-        core::hint::spin_loop();
-    }
-    false
 }
 
 #[cfg(test)]

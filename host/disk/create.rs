@@ -11,9 +11,8 @@ use super::header::{self, Header, MAX_LAYERS, Places};
 use super::info::{DiskCounters, DiskInfo};
 use super::open::{self, Opened};
 use super::record_layout::{Layout, Shape};
-use super::records::Records;
+use super::records::{Records, Stamps};
 use super::session::SessionTable;
-use super::stamps::Stamps;
 use super::store::{Store, Wrap};
 use super::write_queue::{self, MAX_BYTES, WriteQueue};
 use crate::system::fork::Birth;
@@ -26,7 +25,7 @@ impl Store {
     /// If the geometry is invalid, the path names something that exists and is no block device, the file
     /// system lacks space (the error has the missing bytes) or refuses O_DIRECT, or a system call fails.
     pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        let opened = Opened::create(file)?;
+        let opened = Opened::open(file, true)?;
         if file.keep || opened.device {
             opened.lock()?;
         }
@@ -56,7 +55,7 @@ impl Store {
     /// If the file is no pool file of this version, is damaged or too short, has another geometry, another
     /// process or pool has it open, or a system call fails.
     pub fn open(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        let opened = Opened::existing(file)?;
+        let opened = Opened::open(file, false)?;
         opened.lock()?;
         let (header, damaged) = Self::header(&opened)?;
         header.check(shape)?;
@@ -96,7 +95,7 @@ impl Store {
     /// If the file cannot be read, or its header is not one of this version.
     pub fn stored_shape(file: &PoolFile) -> Result<Shape> {
         let file = PoolFile { buffered: true, ..file.clone() };
-        Ok(Self::header(&Opened::existing(&file)?)?.0.shape)
+        Ok(Self::header(&Opened::open(&file, false)?)?.0.shape)
     }
 
     /// Returns the layout that [`Self::create`] gives a store of this shape.

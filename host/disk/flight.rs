@@ -108,7 +108,8 @@ pub(super) struct Flight {
     disk: Arc<dyn Disk>,
     /// What has several operations under way; without it each is done in the thread that waits.
     queue: Option<Box<dyn Queue>>,
-    under_way: usize,
+    /// The number of operations whose memory the kernel may use.
+    pub under_way: usize,
     pub operations: Operations,
 }
 
@@ -160,11 +161,6 @@ impl Flight {
     /// Returns whether several operations are under way at once.
     pub fn has_queue(&self) -> bool {
         self.queue.is_some()
-    }
-
-    /// Returns the number of operations whose memory the kernel may use.
-    pub fn under_way(&self) -> usize {
-        self.under_way
     }
 
     /// Returns whether [`Self::next`] has an operation to hand out.

@@ -1,9 +1,10 @@
 //! The header of a kept file: what its rows are, with a checksum.
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::aligned::Aligned;
-use super::checksum;
 use super::config::PoolSessions;
-use super::record_layout::Shape;
+use super::record_layout::{CHECKSUM as CHECKSUM_BYTES, Shape};
 use super::records::Records;
 use super::session;
 use crate::indexers::Indexers;
@@ -62,7 +63,7 @@ impl Places {
         let tokens = entry.checked_mul(2)?.checked_mul(sessions.count)?.checked_add(start)?;
         let of_token = match sessions.token_bytes {
             0 => 0,
-            bytes => bytes.checked_add(checksum::BYTES)?,
+            bytes => bytes.checked_add(CHECKSUM_BYTES)?,
         };
         let bytes = of_token.checked_mul(rows)?.checked_next_multiple_of(block)?;
         let records = tokens.checked_add(bytes)? as u64;
@@ -82,7 +83,7 @@ pub(super) fn is_header(bytes: &[u8]) -> bool {
 
 fn checksum_of(bytes: &[u8]) -> u64 {
     let at = CHECKSUM * 8;
-    checksum::of_block(checksum::of_block(0, &bytes[..at]), &bytes[at + 8..])
+    xxh3_64_with_seed(&bytes[at + 8..], xxh3_64_with_seed(&bytes[..at], 0))
 }
 
 impl Header {
@@ -127,9 +128,8 @@ impl Header {
             return Err(bad("damaged".into()));
         }
         // The checksum says that a header was written so, and these errors that it was not by this code.
-        let size = |at| usize::try_from(word(bytes, at)).map_err(|_| bad("too large".into()));
+        let size = |at| word(bytes, at) as usize;
         let [layers, rows, block, count] = [0, 1, 2, 3].map(|n| size(SIZES + n));
-        let (layers, rows, block, count) = (layers?, rows?, block?, count?);
         let known =
             layers <= (BYTES - WORDS * 8) / 4 && count <= MAX_SEGMENTS && block.is_power_of_two();
         if !known {
@@ -138,13 +138,13 @@ impl Header {
         let of_layer = &bytes[WORDS * 8..].as_chunks::<4>().0[..layers];
         let mut indexers = reserve::with_capacity("indexers of layers", layers)?;
         indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));
-        let format = RowFormat::of_sizes(count, |n| size(HEAD + n))?;
+        let format = RowFormat::of_sizes(count, |n| Ok(size(HEAD + n)))?;
         let indexers = Indexers::of_layers(&indexers)?;
         let shape = Shape { layers, rows, format, indexers };
-        let tail = |n| if version == VERSION { size(TAIL + n) } else { Ok(0) };
-        let (count, rows, bytes_of) = (tail(0)?, tail(1)?, tail(2)?);
-        let sessions = PoolSessions { count, rows, bytes: bytes_of, token_bytes: tail(3)? };
         let copies = if version == VERSION { 2 } else { 1 };
+        let tail = [0, 1, 2, 3].map(|n| if copies == 2 { size(TAIL + n) } else { 0 });
+        let [count, rows, bytes_of, token_bytes] = tail;
+        let sessions = PoolSessions { count, rows, bytes: bytes_of, token_bytes };
         Ok(Self { shape, block, number: word(bytes, NUMBER), copies, sessions })
     }
 

@@ -35,7 +35,7 @@ pub struct Operation<'a> {
     pub direction: Direction,
     /// Offset of the first byte in the file.
     pub offset: u64,
-    /// The memory, in the order of the file's bytes; 1 to 64 pieces.
+    /// The memory, in the order of the file's bytes; 1 to 256 pieces.
     pub pieces: &'a [Piece],
 }
 

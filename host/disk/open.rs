@@ -1,5 +1,6 @@
 //! Creating and opening the file of a store.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,7 +15,6 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::aligned::Aligned;
 use super::config::PoolFile;
-use super::file::File;
 use super::header;
 use super::records::check_len;
 use crate::system::available_memory;
@@ -29,6 +29,10 @@ const SECTOR: usize = 512;
 const LOCK_POLL: Duration = Duration::from_millis(1);
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
+/// How a file is opened that must not exist, and who may then use it.
+const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// An open file, or a block device.
 pub(super) struct Opened<'a> {
     path: &'a Path,
@@ -36,17 +40,15 @@ pub(super) struct Opened<'a> {
     pub device: bool,
     pub block: usize,
     pub memory_alignment: usize,
-    created: Created<'a>,
+    /// Whether the file is new, so that its name is removed unless the creation ends well.
+    created: bool,
 }
 
-/// The name of a new file, which is removed unless the creation ends well.
-struct Created<'a>(Option<&'a Path>);
-
-impl Drop for Created<'_> {
+impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        if let Some(path) = self.0 {
+        if self.created {
             // Nobody can be told of a failure, because this is the way of another error.
-            let _ = fs::unlink(path);
+            let _ = fs::unlink(self.path);
         }
     }
 }
@@ -87,65 +89,48 @@ fn when_free<T>(busy: Errno, call: impl Fn() -> rustix::io::Result<T>) -> rustix
 }
 
 impl<'a> Opened<'a> {
-    /// Makes a file, or opens a block device, without its rows' space.
-    pub fn create(file: &'a PoolFile) -> Result<Self> {
-        let path = file.path.as_path();
-        let fd = match kind_of(path) {
+    /// Opens a file that was kept or a block device; with `new` it makes a file, without its rows' space.
+    pub fn open(file: &'a PoolFile, new: bool) -> Result<Self> {
+        let (path, direct) = (file.path.as_path(), !file.buffered);
+        let kind = kind_of(path);
+        let (device, created) = (kind == Ok(FileType::BlockDevice), kind.is_err() && file.keep);
+        let fd = match kind {
             Ok(FileType::BlockDevice) => open(path, OFlags::EXCL)?,
-            Ok(FileType::Directory) => {
+            Ok(FileType::Symlink) => return Err(refused("open", path)(Errno::LOOP)),
+            Ok(FileType::RegularFile) if !new => open(path, OFlags::empty())?,
+            Ok(FileType::Directory) if new => {
                 ensure!(!file.keep, "pool file" is path.display(), but "it is a folder";
                     "name the file that is to be kept");
                 private(path)?
             }
-            Ok(FileType::Symlink) => return Err(refused("open", path)(Errno::LOOP)),
-            Ok(_) => {
+            Ok(_) if new => {
                 return Err(invalid!("pool file" is path.display(), but
                     "it exists and nothing is overwritten";
                     "open it as a kept file, remove it, or name another path"));
             }
-            Err(_) if file.keep => return Self::of(named(path)?, file, Created(Some(path))),
-            Err(_) => unnamed(path)?,
-        };
-        Self::of(fd, file, Created(None))
-    }
-
-    /// Opens a file that was kept.
-    pub fn existing(file: &'a PoolFile) -> Result<Self> {
-        let path = file.path.as_path();
-        let flags = match kind_of(path).map_err(refused("stat", path))? {
-            FileType::RegularFile => OFlags::empty(),
-            FileType::BlockDevice => OFlags::EXCL,
-            FileType::Symlink => return Err(refused("open", path)(Errno::LOOP)),
-            _ => {
+            Ok(_) => {
                 return Err(invalid!("pool file" is path.display(), but
                     "it is neither a file nor a block device"; "name the file that was kept"));
             }
+            Err(error) if !new => return Err(refused("stat", path)(error)),
+            Err(_) if created => open(path, NEW)?,
+            Err(_) => unnamed(path)?,
         };
-        Self::of(open(path, flags)?, file, Created(None))
-    }
-
-    /// Looks up the alignment of an open file and sets O_DIRECT.
-    fn of(fd: OwnedFd, file: &'a PoolFile, created: Created<'a>) -> Result<Self> {
-        let path = file.path.as_path();
-        let stat = fs::fstat(&fd).map_err(refused("fstat", path))?;
-        let device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
         let (offset, memory) = alignment(&fd, device);
-        let direct = !file.buffered;
-        if direct {
-            let set = fs::fcntl_setfl(&fd, OFlags::DIRECT);
-            ensure!(offset != 0 && set.is_ok(), "buffered" is file.buffered, but
-                "the file system of {} has no O_DIRECT", path.display();
-                "set buffered, or name a path in a file system with O_DIRECT");
-        }
-        let (file, block) = (Arc::new(File { fd: fd.into() }), block(offset));
-        let memory_alignment = if direct { memory } else { 1 };
-        Ok(Self { path, file, device, block, memory_alignment, created })
+        let (block, memory_alignment) = (block(offset), if direct { memory } else { 1 });
+        let file = Arc::new(File::from(fd));
+        let opened = Self { path, file, device, block, memory_alignment, created };
+        let set = || fs::fcntl_setfl(&opened.file, OFlags::DIRECT).is_ok();
+        ensure!(!direct || offset != 0 && set(), "buffered" is !direct, but
+            "the file system of {} has no O_DIRECT", path.display();
+            "set buffered, or name a path in a file system with O_DIRECT");
+        Ok(opened)
     }
 
     /// Takes the lock of the file's only writer.
     pub fn lock(&self) -> Result<()> {
         let lock =
-            || retry_on_intr(|| fs::flock(&self.file.fd, FlockOperation::NonBlockingLockExclusive));
+            || retry_on_intr(|| fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive));
         when_free(Errno::WOULDBLOCK, lock).map_err(|error| match error {
             Errno::WOULDBLOCK => invalid!("pool file" is self.path.display(), but
                 "another pool has it open, and it takes one writer";
@@ -157,7 +142,7 @@ impl<'a> Opened<'a> {
     /// Reads a copy of the header. What lies behind the end of a shorter file is 0, as in no header.
     pub fn header(&self, copy: usize) -> Result<Aligned> {
         let (mut memory, at) = (header::memory()?, (copy * header::BYTES) as u64);
-        retry_on_intr(|| rustix::io::pread(&self.file.fd, memory.bytes_mut(), at))
+        retry_on_intr(|| rustix::io::pread(&self.file, memory.bytes_mut(), at))
             .map_err(refused("read", self.path))?;
         Ok(memory)
     }
@@ -170,21 +155,18 @@ impl<'a> Opened<'a> {
         available_memory::check_file("pool file", len)?;
         // A file system may take long to find out, and meanwhile have no room for others. One that tells of no
         // room at all may not know.
-        let room = fs::fstatvfs(&self.file.fd);
+        let room = fs::fstatvfs(&self.file);
         let room = room.map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
         let taken = if (1..len).contains(&room) {
             Err(Errno::NOSPC)
         } else {
-            retry_on_intr(|| fs::fallocate(&self.file.fd, FallocateFlags::empty(), 0, len))
+            retry_on_intr(|| fs::fallocate(&self.file, FallocateFlags::empty(), 0, len))
         };
         taken.map_err(|error| {
-            let what = format!("{} of {len} bytes", self.path.display());
-            let what = match error {
-                Errno::NOSPC if room < len => {
-                    format!("{what}, of which the file system lacks {}", len - room)
-                }
-                _ => what,
-            };
+            let mut what = format!("{} of {len} bytes", self.path.display());
+            if error == Errno::NOSPC && room < len {
+                what += &format!(", of which the file system lacks {}", len - room);
+            }
             let remedy = match error {
                 Errno::NOSPC | Errno::DQUOT => {
                     "free space, ask for fewer rows, or name another path"
@@ -205,26 +187,20 @@ impl<'a> Opened<'a> {
 
     /// Ends the creation: from here on the file keeps its name.
     pub fn finish(mut self) {
-        self.created.0 = None;
+        self.created = false;
     }
 }
 
-/// Opens what exists.
+/// Opens a file of this name, with `NEW` one that does not exist.
 fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Another pool may let go of a device at the moment.
-    when_free(Errno::BUSY, || fs::open(path, flags, Mode::empty())).map_err(refused("open", path))
-}
-
-/// Makes a file of this name, which must not exist.
-fn named(path: &Path) -> Result<OwnedFd> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(refused("open", path))
+    when_free(Errno::BUSY, || fs::open(path, flags, PRIVATE)).map_err(refused("open", path))
 }
 
 /// Makes a file of this name and takes the name away.
 fn unnamed(path: &Path) -> Result<OwnedFd> {
-    let fd = named(path)?;
+    let fd = open(path, NEW)?;
     fs::unlink(path).map_err(refused("unlink", path))?;
     Ok(fd)
 }
@@ -233,7 +209,7 @@ fn unnamed(path: &Path) -> Result<OwnedFd> {
 fn private(folder: &Path) -> Result<OwnedFd> {
     // With O_EXCL nobody can give the file a name later.
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-    match fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+    match fs::open(folder, flags, PRIVATE) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
             unnamed(&folder.join(format!(".avsg-pool-{:016x}", random())))
         }

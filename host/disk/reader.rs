@@ -90,10 +90,7 @@ impl Reader {
     /// uses these bytes until [`Self::finish`] has called `done` for this number, or has returned and
     /// [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
-        self.store.records.birth.check("pool")?;
-        let layout = self.store.layout();
-        layout.check_record_of(indexer, row)?;
-        let (number, record) = (self.expect_room(to)?, layout.record_bytes(indexer));
+        let (number, record) = (self.expect_room(to)?, self.store.layout().record_bytes(indexer));
         // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
         if unsafe { self.store.queued_record(indexer, row, to) }? {
             self.there.push(number);
@@ -130,7 +127,7 @@ impl Reader {
         let number = self.wanted.len() + self.there.len();
         ensure!(number < self.wanted.capacity(), "records to read" is number + 1, but
             "the reader was made for {}", self.wanted.capacity(); "make a reader for a longer list");
-        ensure!(self.flight.under_way() == 0, "reads under way" is self.flight.under_way(), but
+        ensure!(self.flight.under_way == 0, "reads under way" is self.flight.under_way, but
             "an earlier list ran out of time"; "wait for them by settle, or drop the reader");
         let alignment = self.store.records.memory_alignment;
         ensure!(to.addr().is_multiple_of(alignment), "address of a record" is format!("{to:p}"), but
@@ -186,7 +183,7 @@ impl Reader {
         let (records, flight) = (&self.store.records, &mut self.flight);
         records.birth.check("pool")?;
         let pumped = flight.pump(Duration::ZERO);
-        pumped.map_err(|error| records.stopped(error, flight.under_way()))?;
+        pumped.map_err(|error| records.stopped(error, flight.under_way))?;
         Ok(flight.has_ended())
     }
 
@@ -213,7 +210,7 @@ impl Reader {
     /// Returns the number of reads that may still write to their memory: after [`Self::start`], and after an error
     /// of [`Self::finish`] about the time limit. A reader that is dropped waits for them, at most for that time.
     pub fn under_way(&self) -> usize {
-        self.flight.under_way()
+        self.flight.under_way
     }
 
     /// Waits for reads that are still under way, and returns whether none is left. A forked child, which
@@ -231,7 +228,7 @@ impl Reader {
         let mut failure: Option<Unmoved> = None;
         while let Some((id, result)) = flight.next(records.file.timeout).map_err(|error| {
             flight.abandon();
-            records.stopped(error, flight.under_way())
+            records.stopped(error, flight.under_way)
         })? {
             let span = &wanted[id as usize..];
             let moved = if result.is_ok() { &span[..neighbours(span)] } else { &[] };

@@ -7,13 +7,14 @@
 
 use std::ops::Range;
 
-use crate::disk::checksum;
 use crate::indexers::Indexers;
 use crate::rows::{self, RowFormat};
 use crate::system::reserve;
 use crate::{Result, invalid};
 
 const WHAT: &str = "layout of the pool file";
+/// Bytes of the checksum behind each row.
+pub(super) const CHECKSUM: usize = 8;
 
 /// The geometry of the rows in a file, which a kept file must be opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Layout {
             invalid!("pool geometry" is format!("{layers} layers of {rows} rows"), but
                 "a file has fewer than 2^63 bytes"; "ask for fewer rows")
         };
-        let stride = format.bytes().checked_add(checksum::BYTES).ok_or_else(too_large)?;
+        let stride = format.bytes().checked_add(CHECKSUM).ok_or_else(too_large)?;
         let mut groups = reserve::with_capacity(WHAT, indexers.count())?;
         let mut of_layer = reserve::filled(WHAT, *layers, (0, 0))?;
         let (mut offset, mut first) = (start, 0usize);
@@ -105,7 +106,7 @@ impl Layout {
 
     /// Returns the bytes from one row of a record to the next: the row and its checksum.
     pub fn row_stride(&self) -> usize {
-        self.row_bytes + checksum::BYTES
+        self.row_bytes + CHECKSUM
     }
 
     /// Returns the block of the file in bytes. Records begin at multiples of it and have multiples of

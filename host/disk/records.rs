@@ -4,20 +4,62 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::Errno;
+use xxhash_rust::xxh3;
 
 use super::bits::Bits;
-use super::checksum;
 use super::config::PoolFile;
 use super::flight::{DEPTH, Flight, Rest, Unmoved};
 use super::info::DiskCounters;
 use super::io::{Direction, Disk, Piece};
-use super::record_layout::Layout;
+use super::record_layout::{CHECKSUM, Layout};
 use crate::rows::Row;
 use crate::system::fork::Birth;
+use crate::system::reserve;
 use crate::{Error, Result, ensure};
+
+/// The entries of [`Stamps`], a power of two. A record that shares an entry with one that was written is read a second time.
+const STAMPS: usize = 1 << 15;
+
+/// When records were written, as far as a reader that keeps a copy of one must know: the number of the last write of each,
+/// with one entry for several records. A write becomes visible to reads before it gets its number.
+pub(crate) struct Stamps {
+    writes: AtomicU64,
+    entries: Box<[AtomicU64]>,
+}
+
+impl Stamps {
+    /// The bytes of the entries.
+    pub const BYTES: usize = STAMPS * size_of::<u64>();
+
+    pub fn new() -> Result<Self> {
+        let entries = reserve::defaults("stamps of writes", STAMPS)?.into();
+        Ok(Self { writes: AtomicU64::new(0), entries })
+    }
+
+    fn entry(&self, record: usize) -> &AtomicU64 {
+        let hash = (record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        &self.entries[hash as usize % STAMPS]
+    }
+
+    /// Notes a write of a record that reads see from now on.
+    pub fn written(&self, record: usize) {
+        let number = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
+        self.entry(record).fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Returns the number of writes so far. What is read after the call contains them.
+    pub fn now(&self) -> u64 {
+        self.writes.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a record may have been written after `now` had returned this number.
+    pub fn written_since(&self, record: usize, stamp: u64) -> bool {
+        self.entry(record).load(Ordering::Acquire) > stamp
+    }
+}
 
 /// What the parts of a store share.
 pub(super) struct Records {
@@ -46,18 +88,35 @@ impl Records {
         for part in parts {
             rest.split_off_mut(..part.len()).unwrap_or_default().copy_from_slice(part);
         }
-        let sum =
-            checksum::of_row(self.number, layout.number_of(layer, row), &record[range.clone()]);
-        record[range.end..][..checksum::BYTES].copy_from_slice(&sum);
+        self.seal(layout.number_of(layer, row), &mut record[range.start..range.end + CHECKSUM]);
     }
 
     /// Returns the row of a layer in a record in memory if it is whole. Only this decides that a row, and not
     /// the device, has failed.
     pub fn whole_row<'a>(&self, record: &'a [u8], layer: usize, row: usize) -> Option<&'a [u8]> {
-        let (range, number) = (self.layout.row_range(layer), self.layout.number_of(layer, row));
-        let (bytes, sum) = (&record[range.clone()], &record[range.end..][..checksum::BYTES]);
-        let right = || *sum == checksum::of_row(self.number, number, bytes);
-        (self.is_present(layer, row) && right()).then_some(bytes)
+        let range = self.layout.row_range(layer);
+        self.sealed(self.layout.number_of(layer, row), &record[range.start..range.end + CHECKSUM])
+    }
+
+    /// Writes the checksum behind the bytes that have this number, of a row or of the data of a token.
+    pub fn seal(&self, number: usize, bytes: &mut [u8]) {
+        if let Some((row, sum)) = bytes.split_last_chunk_mut() {
+            *sum = self.checksum(number, row);
+        }
+    }
+
+    /// Returns the bytes before a checksum if they may be whole and it is right.
+    pub fn sealed<'a>(&self, number: usize, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (row, sum) = bytes.split_last_chunk()?;
+        (self.present.get(number) && *sum == self.checksum(number, row)).then_some(row)
+    }
+
+    /// Returns the checksum of the bytes with this number. A row at another place, or one that an older file left on
+    /// the same blocks, has another checksum. It is never 0, so that a hole of the file, in which row and checksum are
+    /// zeros, is no whole row.
+    fn checksum(&self, number: usize, row: &[u8]) -> [u8; CHECKSUM] {
+        let place = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (xxh3::xxh3_64(row) ^ self.number.wrapping_add(place)).max(1).to_le_bytes()
     }
 
     /// Returns whether the row of a layer may be whole.
@@ -169,16 +228,10 @@ impl Records {
                 ("write", "repeat the call; the row is kept in memory until it is written")
             }
         };
-        let what = match self.layout.record_at(offset) {
-            Some((indexer, row)) => {
-                format!(
-                    "{} at byte {offset} of {}",
-                    self.name(indexer, row),
-                    self.file.path.display()
-                )
-            }
-            None => format!("byte {offset} of {}", self.file.path.display()),
-        };
+        let mut what = format!("byte {offset} of {}", self.file.path.display());
+        if let Some((indexer, row)) = self.layout.record_at(offset) {
+            what = format!("{} at {what}", self.name(indexer, row));
+        }
         Error::os(call, what, error, remedy)
     }
 

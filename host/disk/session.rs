@@ -9,8 +9,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::aligned::Aligned;
-use super::checksum;
 use super::config::PoolSessions;
 use super::records::Records;
 use crate::system::reserve;
@@ -74,7 +75,6 @@ impl Kept {
 
 /// The table of all sessions.
 pub(super) struct SessionTable {
-    sessions: PoolSessions,
     /// Offset in the file.
     at: u64,
     /// What each session has; `None` if it is damaged.
@@ -99,13 +99,13 @@ impl SessionTable {
 
     /// Returns a table of empty sessions, and the rows that they keep.
     pub fn new(records: &Records, at: u64) -> Result<(Self, Kept)> {
-        let (sessions, layout) = (records.file.sessions.clone(), &records.layout);
-        let entry = entry_bytes(&sessions, layout.rows(), layout.block()).unwrap_or(0);
+        let (sessions, layout) = (&records.file.sessions, &records.layout);
+        let entry = entry_bytes(sessions, layout.rows(), layout.block()).unwrap_or(0);
         let blocks = layout.rows().checked_div(sessions.rows).unwrap_or(0);
         let kept = Kept { rows: sessions.rows, of_block: reserve::defaults(WHAT, blocks)? };
         let (one, marks) = (Aligned::zeroed(WHAT, entry)?, reserve::filled(WHAT, blocks, 0)?);
         let saved = reserve::filled(WHAT, sessions.count, Some(Saved::default()))?;
-        Ok((Self { sessions, at, saved, one, marks, broken: false }, kept))
+        Ok((Self { at, saved, one, marks, broken: false }, kept))
     }
 
     /// Writes the table of a new file on a device, where other bytes may be.
@@ -160,7 +160,7 @@ impl SessionTable {
     /// Sets the rows that cannot be written: those of the tokens of all sessions and, for a session that is to be
     /// `pending`, also of these tokens; and all rows of blocks that several sessions have.
     fn protect(&mut self, kept: &Kept, pending: Option<(usize, &Session)>) {
-        let (rows, saved) = (self.sessions.rows, self.saved.iter().enumerate());
+        let (rows, saved) = (kept.rows, self.saved.iter().enumerate());
         let saved = saved.filter_map(|(n, saved)| Some((n, &saved.as_ref()?.session)));
         let is_own = |&(n, _): &(usize, &Session)| pending.is_some_and(|(own, _)| n == own);
         let own = pending.into_iter().chain(saved.clone().filter(is_own));
@@ -182,11 +182,12 @@ impl SessionTable {
     /// Checks what a session is to be, and returns whether it only adds to what the session is.
     pub fn check(&mut self, records: &Records, session: usize, next: &Session) -> Result<bool> {
         let Session { length, blocks, bytes } = next;
-        let (rows, count) = (self.sessions.rows, self.marks.len());
+        let PoolSessions { rows, bytes: most, token_bytes, .. } = records.file.sessions;
+        let count = self.marks.len();
         ensure!(!self.broken, "session" is session, but "an earlier commit of the file has failed";
             "drop the pool and open it again");
-        ensure!(bytes.len() <= self.sessions.bytes, "bytes of the session" is bytes.len(), but
-            "the file was made for {}", self.sessions.bytes; "pass fewer");
+        ensure!(bytes.len() <= most, "bytes of the session" is bytes.len(), but
+            "the file was made for {most}"; "pass fewer");
         ensure!(*length <= blocks.len().saturating_mul(rows), "length" is length, but
             "{} blocks have {rows} rows each", blocks.len(); "pass a block for each token");
         self.marks.fill(0);
@@ -207,8 +208,7 @@ impl SessionTable {
                     return Err(records.not_whole(layer, row));
                 }
             }
-            let has_data = self.sessions.token_bytes != 0;
-            if has_data && !records.present.get(records.layout.row_count() + row) {
+            if token_bytes != 0 && !records.present.get(records.layout.row_count() + row) {
                 return Err(records.no_data(row));
             }
         }
@@ -250,7 +250,7 @@ fn used(entry: &[u8]) -> usize {
 
 /// Returns the checksum of a copy whose numbers are right.
 fn sum(records: &Records, session: usize, entry: &[u8]) -> u64 {
-    checksum::of_block(records.number.wrapping_add(session as u64), &entry[8..used(entry)])
+    xxh3_64_with_seed(&entry[8..used(entry)], records.number.wrapping_add(session as u64))
 }
 
 /// Makes `entry` a copy of a session.

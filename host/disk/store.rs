@@ -11,9 +11,8 @@ use spin::Mutex;
 use super::info::{DiskInfo, DiskStats};
 use super::io::{Direction, Disk};
 use super::record_layout::Layout;
-use super::records::Records;
+use super::records::{Records, Stamps};
 use super::session::{Kept, Session, SessionTable};
-use super::stamps::Stamps;
 use super::write_queue::WriteQueue;
 use crate::rows::{self, Row, RowFormat};
 use crate::{Result, ensure, invalid};
@@ -117,9 +116,7 @@ impl Store {
     /// `to` is a multiple of [`DiskInfo::memory_alignment`], valid for writes of
     /// [`Layout::record_bytes`], and no other code uses these bytes during the call.
     pub unsafe fn read_record(&self, indexer: usize, row: usize, to: *mut u8) -> Result<()> {
-        self.records.birth.check("pool")?;
         let layout = self.layout();
-        layout.check_record_of(indexer, row)?;
         // SAFETY: `to` is valid for writes of a record, and no other code uses it (`# Safety`).
         if unsafe { self.queued_record(indexer, row, to) }? {
             return Ok(());
@@ -205,7 +202,8 @@ impl Store {
         Ok(table)
     }
 
-    /// Copies a record that is in the queue of writes, and returns whether it was there.
+    /// Checks that this process has the pool and that there is such a record, copies it if it is in the queue of writes,
+    /// and returns whether it was there.
     ///
     /// # Safety
     /// As for [`Self::read_record`].
@@ -215,6 +213,8 @@ impl Store {
         row: usize,
         to: *mut u8,
     ) -> Result<bool> {
+        self.records.birth.check("pool")?;
+        self.layout().check_record_of(indexer, row)?;
         if !self.records.queued.get(self.layout().record_number(indexer, row)) {
             return Ok(false);
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::PoisonError;
 
 use super::aligned::Aligned;
-use super::checksum;
+use super::record_layout::CHECKSUM;
 use super::store::Store;
 use crate::{Result, ensure, rows};
 
@@ -23,26 +23,21 @@ impl Store {
         rows.clone().try_for_each(|row| self.kept.check(row))?;
         // Two writers may change the same block.
         let _table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let block = self.records.layout.block();
-        let file = self.records.number;
-        for piece in self.token_pieces(&rows) {
-            let (low, mut memory) = self.token_blocks(&piece)?;
-            let last = memory.bytes().len() - block;
+        let mut data = data.chunks_exact(len);
+        self.token_pieces(&rows, |rows, low, tokens, blocks| {
+            let (block, last) = (self.layout().block(), blocks.len() - self.layout().block());
             for edge in [0, last].into_iter().take(1 + usize::from(last > 0)) {
-                let bytes = &mut memory.bytes_mut()[edge..][..block];
-                self.records.read(low + edge as u64, bytes)?;
+                self.records.read(low + edge as u64, &mut blocks[edge..][..block])?;
             }
-            for row in piece.clone() {
-                let (at, from) = (self.token_at(row) - low, (row - rows.start) * len);
-                let (to, data) = (&mut memory.bytes_mut()[at as usize..], &data[from..][..len]);
-                let number = self.layout().row_count() + row;
-                to[..len].copy_from_slice(data);
-                to[len..][..checksum::BYTES].copy_from_slice(&checksum::of_row(file, number, data));
+            let places = blocks[tokens].chunks_exact_mut(len + CHECKSUM);
+            for ((row, place), data) in rows.clone().zip(places).zip(&mut data) {
+                place[..len].copy_from_slice(data);
+                self.records.seal(self.layout().row_count() + row, place);
             }
-            self.records.write(low, memory.bytes())?;
-            piece.for_each(|row| self.records.present.set(self.layout().row_count() + row));
-        }
-        Ok(())
+            self.records.write(low, blocks)?;
+            rows.for_each(|row| self.records.present.set(self.layout().row_count() + row));
+            Ok(())
+        })
     }
 
     /// Reads the data of the tokens in the rows from `first` on.
@@ -51,20 +46,16 @@ impl Store {
     /// As for [`Self::write_tokens`], or if the data of a token is not whole.
     pub fn read_tokens(&self, first: usize, into: &mut [u8]) -> Result<()> {
         let (rows, len) = self.token_rows(first, into.len())?;
-        for piece in self.token_pieces(&rows) {
-            let (low, mut memory) = self.token_blocks(&piece)?;
-            self.records.read(low, memory.bytes_mut())?;
-            for row in piece {
-                let from = &memory.bytes()[(self.token_at(row) - low) as usize..];
-                let (data, number) = (&from[..len], self.layout().row_count() + row);
-                let sum = checksum::of_row(self.records.number, number, data);
-                if from[len..][..checksum::BYTES] != sum {
-                    return Err(self.records.no_data(row));
-                }
-                into[(row - rows.start) * len..][..len].copy_from_slice(data);
+        let mut into = into.chunks_exact_mut(len);
+        self.token_pieces(&rows, |rows, low, tokens, blocks| {
+            self.records.read(low, blocks)?;
+            let places = blocks[tokens].chunks_exact(len + CHECKSUM);
+            for ((row, place), into) in rows.zip(places).zip(&mut into) {
+                let data = self.records.sealed(self.layout().row_count() + row, place);
+                into.copy_from_slice(data.ok_or_else(|| self.records.no_data(row))?);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Checks rows of tokens by the bytes of their data, and returns them with the bytes of each.
@@ -80,23 +71,24 @@ impl Store {
         Ok((first..end, len))
     }
 
-    fn token_at(&self, row: usize) -> u64 {
-        self.tokens + row as u64 * (self.records.file.sessions.token_bytes + checksum::BYTES) as u64
-    }
-
-    fn token_pieces(&self, rows: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-        let each =
-            (PIECE_BYTES / (self.records.file.sessions.token_bytes + checksum::BYTES)).max(1);
-        let end = rows.end;
-        rows.clone().step_by(each).map(move |start| start..end.min(start + each))
-    }
-
-    /// Returns the offset of the blocks that have the data of tokens, and memory for these blocks.
-    fn token_blocks(&self, rows: &Range<usize>) -> Result<(u64, Aligned)> {
-        let block = self.layout().block() as u64;
-        let (start, end) = (self.token_at(rows.start), self.token_at(rows.end));
-        let low = start - start % block;
-        let bytes = (end.next_multiple_of(block) - low) as usize;
-        Aligned::zeroed(WHAT, bytes).map(|memory| (low, memory))
+    /// Calls `work` for one piece of the rows after the other, with the offset of the blocks that have the data of its
+    /// tokens, where that is in the blocks, and memory for them.
+    fn token_pieces(
+        &self,
+        rows: &Range<usize>,
+        mut work: impl FnMut(Range<usize>, u64, Range<usize>, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (stride, block) =
+            (self.records.file.sessions.token_bytes + CHECKSUM, self.layout().block());
+        let each = (PIECE_BYTES / stride).max(1);
+        for start in rows.clone().step_by(each) {
+            let piece = start..rows.end.min(start + each);
+            let from = self.tokens + (start * stride) as u64;
+            let before = (from % block as u64) as usize;
+            let tokens = before..before + piece.len() * stride;
+            let mut blocks = Aligned::zeroed(WHAT, tokens.end.next_multiple_of(block))?;
+            work(piece, from - before as u64, tokens, blocks.bytes_mut())?;
+        }
+        Ok(())
     }
 }

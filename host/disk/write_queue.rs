@@ -112,7 +112,9 @@ impl WriteQueue {
             // Half a batch is sent when no neighbour follows, so that a layer of a chunk is one operation.
             let last = self.list.last();
             let grows = last.is_some_and(|&last| self.entries.record(last) + 1 == record);
-            if !grows && self.list.len() >= self.batch / 2 {
+            // A record that is listed already would be sent here, and put on the list again while it is written.
+            let listed = self.entries.all[at].listed;
+            if !grows && !listed && self.list.len() >= self.batch / 2 {
                 self.send();
                 self.poll()?;
             }
@@ -318,7 +320,7 @@ impl WriteQueue {
     }
 
     fn stopped(&self, error: io::Error) -> Error {
-        self.records.stopped(error, self.flight.under_way())
+        self.records.stopped(error, self.flight.under_way)
     }
 
     /// Notes the end of an operation. One of several records that failed is tried again with each alone.

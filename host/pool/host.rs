@@ -82,7 +82,7 @@ impl HostPool {
     /// in a file also if the file exists, or the file system lacks space or refuses O_DIRECT.
     pub fn new(config: &PoolConfig) -> Result<Self> {
         if config.file.is_some() {
-            return Self::new_through(config, geometry::DIRECT);
+            return Self::in_file(config, true, geometry::DIRECT);
         }
         if let Some(laid_out) = &config.layout {
             let (geometry, chunks) =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
-use crate::disk::{DiskInfo, DiskStats, Layout, PoolFile, Shape, Store, Wrap};
+use crate::disk::{Layout, PoolFile, Shape, Store, Wrap};
 use crate::rows::Strides;
 use crate::{Result, ensure, invalid};
 
@@ -36,30 +36,23 @@ impl HostPool {
     /// If `config` names no file or has another geometry than the file, the file is no pool file of this
     /// version, is damaged or too short, another process has it open, or a system call fails.
     pub fn open(config: &PoolConfig) -> Result<Self> {
-        Self::open_through(config, DIRECT)
+        Self::in_file(config, false, DIRECT)
     }
 
-    /// Is [`Self::open`], with another [`Disk`](crate::disk::Disk) between the pool and its file.
+    /// Is [`Self::new`] or, if the pool is not `new`, [`Self::open`] for a pool in a file, with another
+    /// [`Disk`](crate::disk::Disk) between the pool and its file.
     ///
     /// # Errors
-    /// As for [`Self::open`].
-    pub fn open_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
-        let file = file_of(config)?;
-        ensure!(file.keep, "keep" is file.keep, but "a file that is opened is a kept one";
+    /// As for these, or if `config` names no file.
+    pub fn in_file(config: &PoolConfig, new: bool, wrap: Wrap<'_>) -> Result<Self> {
+        let file = config.file.as_ref().ok_or_else(|| {
+            invalid!("pool file" is "not set", but "the rows of this pool are in memory";
+                "name a file, one that was kept if it is to be opened")
+        })?;
+        ensure!(new || file.keep, "keep" is file.keep, but "a file that is opened is a kept one";
             "set keep, or make a new pool");
-        Self::in_store(config, Store::open(&shape(config)?, file, wrap)?)
-    }
-
-    /// Is [`Self::new`] for a pool in a file, with another [`Disk`](crate::disk::Disk) between the pool
-    /// and its file.
-    ///
-    /// # Errors
-    /// As for [`Self::new`], or if `config` names no file.
-    pub fn new_through(config: &PoolConfig, wrap: Wrap<'_>) -> Result<Self> {
-        Self::in_store(config, Store::create(&shape(config)?, file_of(config)?, wrap)?)
-    }
-
-    fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
+        let make = if new { Store::create } else { Store::open };
+        let store = make(&shape(config)?, file, wrap)?;
         let bytes = store.info().queue_bytes;
         let geometry = geometry(config, store.layout().clone())?;
         let (backing, pages) = (Backing::Disk(Arc::new(store)), (Pages::Plain, 0));
@@ -102,23 +95,6 @@ impl HostPool {
                 "make the pool in a file that is kept")
         })
     }
-
-    /// Returns what the file of the pool is; `None` if the rows are in memory.
-    pub fn disk_info(&self) -> Option<DiskInfo> {
-        self.store().map(|store| store.info())
-    }
-
-    /// Returns what was read from and written to the file; `None` if the rows are in memory.
-    pub fn disk_stats(&self) -> Option<DiskStats> {
-        self.store().map(|store| store.stats())
-    }
-}
-
-fn file_of(config: &PoolConfig) -> Result<&PoolFile> {
-    config.file.as_ref().ok_or_else(|| {
-        invalid!("pool file" is "not set", but "the rows of this pool are in memory";
-            "name a file, one that was kept if it is to be opened")
-    })
 }
 
 /// Returns a geometry without chunks.

@@ -121,7 +121,7 @@ fn a_forked_child_may_drop_an_engine_with_reads_under_way() {
     let mut config = kept_pool(&folder);
     config.file.as_mut().unwrap().timeout = Duration::from_millis(300);
     let faults = Faults::default();
-    let pool = HostPool::open_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    let pool = HostPool::in_file(&config, false, &|disk| faults.wrap(disk)).unwrap();
     let mut engine = fixture::engine(Params::wide(4, 1, 64), 1, 1, pool);
     let mut plan = engine.new_plan(1, 1).unwrap();
     faults.set_all(Fault::Slow, Direction::Read);

@@ -163,8 +163,8 @@ fn queueing_a_step_allocates_no_host_memory() {
     let (k, page) = (params.k as usize, params.page as usize);
     let pool = fixture::pool(1, 512, RowFormat::single(64).unwrap());
     let pool = RegisteredPool::new(&context, pool).unwrap();
-    let kernels = simulated::emit(&params).unwrap();
-    let options = AscendOptions::new(context.clone()).with_kernels(kernels);
+    let kernels = Some(simulated::emit(&params).unwrap());
+    let options = AscendOptions { kernels, ..AscendOptions::new(context.clone()) };
     let config = Config { cores: 2, ..Config::new(params, 1) };
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
     let stream = Stream::new(&context).unwrap();

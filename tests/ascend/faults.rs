@@ -190,7 +190,7 @@ fn a_kernel_that_fails_is_reported_and_leaks_nothing() {
     for (one_launch, hangs) in [(true, true), (false, true), (true, false), (false, false)] {
         let count = |outcome: Outcome<'_>, _| outcome.session.launches();
         let launches = run(one_launch, HostArrays, 0, |_| (), count);
-        assert!(launches >= 10, "{launches} kernels");
+        assert!(launches > 2 * STEPS, "{launches} kernels");
         let parts = match hangs {
             true => ["aclrtSynchronizeStreamWithTimeout failed with code 507046", ""],
             false => ["code 507035", "block"],

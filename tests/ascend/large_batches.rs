@@ -51,7 +51,6 @@ fn a_batch_that_kernels_cannot_count_or_that_is_captured_before_a_reset_changes_
         for refused in [
             engine.plan(&large, &mut plan),
             engine.step(&large, &mut plan, 0, Some(&fresh)),
-            engine.append(&large, &[0], &fresh),
             // SAFETY: the call is refused.
             unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) },
         ] {

@@ -1,5 +1,7 @@
 //! Layouts of pools in memory of the caller that are refused, and the registrations of pools.
 
+use std::sync::Arc;
+
 use avsg::ascend::RegisteredPool;
 use avsg::pool::{Chunk, Part, PoolConfig};
 use avsg::rows::{RowFormat, Strides};
@@ -16,7 +18,7 @@ fn a_weak_registration_ends_with_the_last_registered_pool() {
     in_session(Options::default(), |_, context| {
         let pool = fixture::pool(1, 8, RowFormat::single(64).unwrap());
         let registered = RegisteredPool::new(context, pool).unwrap();
-        let weak = registered.downgrade();
+        let weak = Arc::downgrade(&registered);
         assert!(weak.upgrade().is_some());
         drop(registered);
         assert!(weak.upgrade().is_none());

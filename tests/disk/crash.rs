@@ -35,7 +35,7 @@ impl Volatile {
     /// Opens a pool on such a disk.
     pub(super) fn open(config: &PoolConfig) -> (HostPool, Arc<Self>) {
         let volatile = OnceLock::new();
-        let pool = HostPool::open_through(config, &|disk| {
+        let pool = HostPool::in_file(config, false, &|disk| {
             let state = Mutex::new(State { cache: vec![], left: usize::MAX });
             volatile.get_or_init(|| Arc::new(Self { disk, state })).clone()
         });

@@ -18,7 +18,7 @@ fn a_kept_file_is_private_and_has_its_whole_size() {
     let pool = HostPool::new(&config(2, 1000, &[1152], file.clone())).unwrap();
     let metadata = fs::metadata(&file.path).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-    assert_eq!(metadata.len(), pool.disk_info().unwrap().file_bytes);
+    assert_eq!(metadata.len(), pool.store().unwrap().info().file_bytes);
     assert!(metadata.blocks() * 512 >= metadata.len(), "the space is taken");
     drop(pool);
     expect_error(HostPool::new(&config(2, 1000, &[1152], file)), &["nothing is overwritten"]);

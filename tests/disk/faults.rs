@@ -27,7 +27,7 @@ fn pool(faults: &Faults, io_uring: bool, buffered: bool) -> HostPool {
     let file = PoolFile::new(folder.path());
     let file = PoolFile { io_uring, buffered, timeout, queue_bytes: 1, ..file };
     let config = config(LAYERS, ROWS, &[BYTES], file);
-    let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    let pool = HostPool::in_file(&config, true, &|disk| faults.wrap(disk)).unwrap();
     patiently(|| write(&pool, 0..ROWS, 0).and_then(|()| pool.flush()));
     pool
 }
@@ -161,7 +161,7 @@ fn without_io_uring_rows_are_read_by_preadv() {
     let faults = Faults::default();
     faults.refuse_queues();
     let pool = pool(&faults, true, false);
-    assert!(!pool.disk_info().unwrap().io_uring);
+    assert!(!pool.store().unwrap().info().io_uring);
     assert!(!Records::new(pool.store().unwrap(), 1).reader.io_uring());
     check_by_reader(pool.store().unwrap(), |_, _| 0);
 }
@@ -170,10 +170,10 @@ fn without_io_uring_rows_are_read_by_preadv() {
 fn neighbours_share_a_read() {
     let pool = pool(&Faults::default(), true, false);
     let mut records = Records::new(pool.store().unwrap(), ROWS);
-    let before = pool.disk_stats().unwrap();
+    let before = pool.store().unwrap().stats();
     let rows = [9, 30, 8, 10, 31, 50];
     records.read(0, &rows).0.unwrap();
-    let after = pool.disk_stats().unwrap();
+    let after = pool.store().unwrap().stats();
     assert_eq!((after.reads - before.reads, after.records_read - before.records_read), (3, 6));
     assert_eq!(after.read_bytes - before.read_bytes, 6 * RECORD);
     rows.into_iter().enumerate().for_each(|(n, row)| records.check(n, 1, row, 0));

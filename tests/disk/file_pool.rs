@@ -132,7 +132,7 @@ impl Server {
     /// Returns a server whose pool has all rows but these: layer and row.
     fn new(setting: &Setting, layer: usize, unwritten: &[(usize, usize)]) -> Self {
         let faults = Faults::default();
-        let pool = HostPool::new_through(&setting.in_file(), &|disk| faults.wrap(disk)).unwrap();
+        let pool = HostPool::in_file(&setting.in_file(), true, &|disk| faults.wrap(disk)).unwrap();
         let all = (0..ROWS).flat_map(|row| (0..OF_LAYER.len()).map(move |layer| (layer, row)));
         all.filter(|at| !unwritten.contains(at)).for_each(|at| write(&pool, at));
         // Rows in the queue of writes would not be read from the disk.
@@ -151,7 +151,7 @@ impl Server {
         drop(filled);
         setting.file.timeout = timeout;
         let faults = Faults::default();
-        let pool = HostPool::open_through(&setting.in_file(), &|disk| faults.wrap(disk)).unwrap();
+        let pool = HostPool::in_file(&setting.in_file(), false, &|disk| faults.wrap(disk)).unwrap();
         Self::over(&setting, layer, pool, faults)
     }
 

@@ -170,7 +170,7 @@ fn after_a_failed_fdatasync_no_later_flush_succeeds() {
     let folder = Scratch::new();
     let config = kept(&folder);
     let faults = Faults::default();
-    let pool = HostPool::new_through(&config, &|disk| faults.wrap(disk)).unwrap();
+    let pool = HostPool::in_file(&config, true, &|disk| faults.wrap(disk)).unwrap();
     write_and_flush(&pool, 0..10, 0);
     write(&pool, 10..20, 0).unwrap();
     faults.set_sync(5);

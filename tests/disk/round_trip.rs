@@ -29,7 +29,7 @@ fn rows_are_read_back_by_every_way() {
             assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
             let bytes: usize = segments.iter().sum();
             write(&pool, 0..ROWS, 0).unwrap();
-            let (store, stats) = (pool.store().unwrap(), pool.disk_stats().unwrap());
+            let (store, stats) = (pool.store().unwrap(), pool.store().unwrap().stats());
             check_by_reader(store, |_, _| 0);
             assert_eq!(stats.rows_appended, (layers * ROWS) as u64);
             assert!(stats.written_bytes <= store.info().file_bytes, "each record is written once");
@@ -69,7 +69,8 @@ fn neighbouring_rows_are_written_and_read_by_large_operations() {
             pool.write_rows(&[0], first, &range_of(&[0], first..first + 512, 0)).unwrap();
         }
         pool.flush().unwrap();
-        let (stats, record) = (pool.disk_stats().unwrap(), pool.disk_info().unwrap().record_bytes);
+        let (stats, record) =
+            (pool.store().unwrap().stats(), pool.store().unwrap().info().record_bytes);
         assert!(stats.writes <= 32, "{} writes of {MANY} rows", stats.writes);
         assert_eq!(stats.written_bytes, (MANY * record) as u64);
         pool.write_row(0, 7, &bytes_of(0, 7, 1, 1152)).unwrap();
@@ -78,7 +79,7 @@ fn neighbouring_rows_are_written_and_read_by_large_operations() {
         let mut expected = range_of(&[0], 0..MANY, 0);
         expected[7 * 1152..8 * 1152].copy_from_slice(&bytes_of(0, 7, 1, 1152));
         assert!(read == expected);
-        assert!(pool.disk_stats().unwrap().reads <= 16);
+        assert!(pool.store().unwrap().stats().reads <= 16);
     }
     // A layer of a chunk, 1.5 MiB, is one operation, also when the queue is full.
     let mut layers = config(6, 2048, &[1152], PoolFile::new(folder.path()));
@@ -90,7 +91,7 @@ fn neighbouring_rows_are_written_and_read_by_large_operations() {
         pool.write_rows(&[layer], first, &rows).unwrap();
     }
     pool.flush().unwrap();
-    let writes = pool.disk_stats().unwrap().writes;
+    let writes = pool.store().unwrap().stats().writes;
     assert!(writes <= 14, "{writes} writes of 12 runs");
 }
 
@@ -106,8 +107,8 @@ fn records_that_are_written_layer_by_layer_are_read_by_none() {
         pool.write_rows(&[layer], 20, &range_of(&[layer], 20..276, 0)).unwrap();
     }
     pool.flush().unwrap();
-    let stats = pool.disk_stats().unwrap();
-    assert_eq!(stats.written_bytes, 256 * pool.disk_info().unwrap().record_bytes as u64);
+    let stats = pool.store().unwrap().stats();
+    assert_eq!(stats.written_bytes, 256 * pool.store().unwrap().info().record_bytes as u64);
     assert!(stats.reads == 0 && stats.writes <= 16, "{stats:?}");
     for layers in [&[0, 1, 2, 3, 4, 5, 6, 7][..], &[5], &[7, 2, 0]] {
         let mut read = vec![0; layers.len() * 256 * 1152];
@@ -128,11 +129,11 @@ fn a_queue_of_writes_has_room_for_a_chunk_of_records_or_a_bound_in_bytes_which_m
         config(1, 9000, &[1152], PoolFile { queue_bytes, ..PoolFile::new(folder.path()) })
     };
     let pool = HostPool::new(&of(4 << 20)).unwrap();
-    let info = pool.disk_info().unwrap();
+    let info = pool.store().unwrap().info();
     assert!(info.queue_records > 1024 && info.queue_bytes <= 4 << 20);
     assert!(HostPool::plan_bytes(&of(4 << 20)).unwrap() >= 4 << 20);
     let default = |layers, bytes| config(layers, 9, &[bytes], PoolFile::new(folder.path()));
-    let info = HostPool::new(&default(12, 1152)).unwrap().disk_info().unwrap();
+    let info = HostPool::new(&default(12, 1152)).unwrap().store().unwrap().info();
     assert_eq!(info.queue_records, 1024, "a chunk of tokens, layer by layer");
     for (layers, bytes, least) in [(1, 1152, 8 << 20), (61, 9999, 256 << 20)] {
         let planned = HostPool::plan_bytes(&default(layers, bytes)).unwrap();
@@ -154,6 +155,6 @@ fn what_only_memory_has_is_refused_by_name() {
     expect_error(pool.stored(Role::Writer), &["only the writer writes rows"]);
     expect_error(pool.write_row(0, 0, &[0; 64]), &["only the writer writes rows"]);
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
-    assert!(memory.store().is_none() && memory.disk_info().is_none());
+    assert!(memory.store().is_none());
     memory.flush().unwrap();
 }

@@ -174,7 +174,7 @@ fn a_flipped_bit_of_a_copy_of_a_session_costs_nothing() {
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ 4], at).unwrap();
     };
-    let block = HostPool::open(&config).unwrap().disk_info().unwrap().block as u64;
+    let block = HostPool::open(&config).unwrap().store().unwrap().info().block as u64;
     let entry = (40 + 4 * 8 + 30u64).next_multiple_of(block);
     let [first, second] = [2 * HEADER, 2 * HEADER + entry];
     for at in (first..first + 59).chain(second..second + 59) {

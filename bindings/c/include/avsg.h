@@ -550,8 +550,8 @@ typedef struct avsg_memory {
   /// AVSG_MEMORY_DEVICE of it; 0 on "cpu". `plan_pinned` and this are released when a later plan of
   /// the engine is created, or with the engine.
   size_t plan_device;
-  /// What steps with a NULL stream add of AVSG_MEMORY_PINNED once the largest batch and the largest
-  /// append came; 0 on "cpu". An engine takes it once for all its plans.
+  /// What steps with a NULL stream add of AVSG_MEMORY_PINNED once the largest batch came; 0 on "cpu".
+  /// An engine takes it once for all its plans.
   size_t staging_pinned;
   size_t staging_device;  ///< What they add of AVSG_MEMORY_DEVICE; 0 on "cpu".
 } avsg_memory;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::allocator::{allocator, avsg_allocator};
@@ -12,8 +12,8 @@ use crate::layout::{avsg_pool_layout, in_layout};
 use crate::segments::AVSG_MAX_SEGMENTS;
 use crate::status::{Result, avsg_status, check_reserved, choice, ensure};
 use crate::{boundary, handle};
+use avsg::ascend::RegisteredPool;
 use avsg::ascend::acl::Context;
-use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::disk::{PoolFile, PoolSessions};
 use avsg::engine::Indexers;
 use avsg::pool::{HostPool, Pages, PoolConfig};
@@ -28,7 +28,7 @@ pub(crate) struct Pool {
     /// The pool, which its engines share.
     pub host: Arc<HostPool>,
     /// The pool's registrations with devices, which its engines share per device.
-    registrations: Mutex<Vec<WeakRegisteredPool>>,
+    registrations: Mutex<Vec<Weak<RegisteredPool>>>,
 }
 
 impl Object for Pool {
@@ -47,15 +47,15 @@ impl Pool {
         &self,
         same_device: impl Fn(&Context) -> bool,
         open: impl FnOnce() -> avsg::Result<Arc<Context>>,
-    ) -> avsg::Result<RegisteredPool> {
+    ) -> avsg::Result<Arc<RegisteredPool>> {
         let mut all = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.upgrade().is_some());
-        let mut known = all.iter().filter_map(WeakRegisteredPool::upgrade);
+        let mut known = all.iter().filter_map(Weak::upgrade);
         if let Some(known) = known.find(|known| same_device(known.context())) {
             return Ok(known);
         }
         let new = RegisteredPool::new(&open()?, Arc::clone(&self.host))?;
-        all.push(new.downgrade());
+        all.push(Arc::downgrade(&new));
         Ok(new)
     }
 

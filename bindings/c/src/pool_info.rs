@@ -108,7 +108,8 @@ pub struct avsg_pool_info {
 
 fn pool_info(pool: &HostPool) -> avsg_pool_info {
     let segments = pool.format().as_slice();
-    let (file, done) = (pool.disk_info(), pool.disk_stats().unwrap_or_default());
+    let of_file = pool.store().map(|store| (Some(store.info()), store.stats()));
+    let (file, done) = of_file.unwrap_or_default();
     let sessions = file.as_ref().map(|file| file.sessions.clone()).unwrap_or_default();
     let each = |of: fn(&Segment) -> usize| {
         let mut all = [0; MAX_SEGMENTS];

@@ -56,8 +56,8 @@ pub struct avsg_memory {
     /// AVSG_MEMORY_DEVICE of it; 0 on "cpu". `plan_pinned` and this are released when a later plan of
     /// the engine is created, or with the engine.
     pub plan_device: usize,
-    /// What steps with a NULL stream add of AVSG_MEMORY_PINNED once the largest batch and the largest
-    /// append came; 0 on "cpu". An engine takes it once for all its plans.
+    /// What steps with a NULL stream add of AVSG_MEMORY_PINNED once the largest batch came; 0 on "cpu".
+    /// An engine takes it once for all its plans.
     pub staging_pinned: usize,
     /// What they add of AVSG_MEMORY_DEVICE; 0 on "cpu".
     pub staging_device: usize,

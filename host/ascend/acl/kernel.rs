@@ -2,16 +2,17 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use std::{env, process};
 
-use super::owned::Owned;
-use super::{Acl, Context, sys};
+use super::{Acl, Context, Owned, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::{Error, Result, ensure, invalid};
@@ -26,13 +27,11 @@ impl Binary {
     /// # Errors
     /// If the runtime refuses the file.
     pub fn load(context: &Arc<Context>, path: &Path) -> Result<Arc<Self>> {
-        let refused =
-            |error| Error::os("getcwd", path.to_string_lossy(), error, "pass an absolute path");
         // The runtime takes absolute paths only.
-        let whole = std::path::absolute(path).map_err(refused)?;
-        let text = whole.to_str().and_then(|path| CString::new(path).ok());
+        let whole = std::path::absolute(path).ok();
+        let text = whole.and_then(|path| CString::new(path.into_os_string().into_vec()).ok());
         let text = text.ok_or_else(|| {
-            invalid!("kernel file" is path.display(), but "its name must be text without NUL";
+            invalid!("kernel file" is path.display(), but "its name must be a path without NUL";
                 "pass an absolute path")
         })?;
         let _current = context.bind()?;
@@ -191,7 +190,11 @@ impl PrivateFile {
             let what = format!("a kernel of {} bytes in {}", bytes.len(), parent.display());
             Error::os("write", what, error, "set TMPDIR to a folder that can be written")
         };
-        let made = Self(folder_in(&parent).map_err(refused)?.join("kernel.o"));
+        let number = RandomState::new().hash_one(Instant::now());
+        let folder = parent.join(format!("avsg-kernel-{}-{number:016x}", process::id()));
+        // A folder that exists is an error, because it may belong to another user.
+        DirBuilder::new().mode(0o700).create(&folder).map_err(refused)?;
+        let made = Self(folder.join("kernel.o"));
         fs::write(&made.0, bytes).map_err(refused)?;
         Ok(made)
     }
@@ -201,19 +204,5 @@ impl Drop for PrivateFile {
     fn drop(&mut self) {
         // An error is ignored: it leaves only a small file behind.
         let _ = self.0.parent().map(fs::remove_dir_all);
-    }
-}
-
-/// Makes a new folder that only this user may enter. An existing folder is never used, because it
-/// may belong to another user.
-fn folder_in(parent: &Path) -> io::Result<PathBuf> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = parent.join(format!("avsg-kernel-{}-{n}", process::id()));
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
-        }
     }
 }

@@ -1,11 +1,10 @@
 //! Memory of a device and pinned memory of the host, from the runtime or from the caller's allocator,
-//! and copies between them.
+//! registered memory of the host, and copies between them.
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::owned::Owned;
-use super::{Acl, Context, Current, sys};
+use super::{Acl, Context, Current, Owned, sys};
 use crate::device_arrays::RawStream;
 use crate::system::address::Address;
 use crate::system::allocator::{Allocated, Allocator, MemoryKind};
@@ -56,8 +55,7 @@ impl Allocation {
         } else {
             let on_device = kind == MemoryKind::Device;
             // SAFETY: both functions write an address to `at`. `Owned` releases the memory there; who queued work
-            // on it has waited for the work (`DeviceMemory::upload` and `download`, `Args::launch`,
-            // `Engine::enqueue_plan`).
+            // on it has waited for the work (`Mirrored::copy`, `Args::launch`, `Engine::enqueue_plan`).
             let owned = unsafe {
                 if on_device {
                     acl.aclrtMalloc(&mut at, bytes, policy)?;
@@ -168,67 +166,6 @@ impl DeviceMemory {
         // host memory of the same length.
         unsafe { self.0.context.bind()?.copy(at, source, bytes.len(), kind) }
     }
-
-    /// Puts a copy of `bytes` bytes from pinned memory into a stream. Both ranges begin at byte `at`.
-    ///
-    /// # Safety
-    /// - Until the stream has done the copy, and every replay of a captured one, neither memory is
-    ///   dropped, the pinned range is not written, and nothing else uses the device range.
-    /// - The stream is alive and belongs to the current context, which is the memory's.
-    ///
-    /// # Errors
-    /// If a range is out of bounds.
-    pub unsafe fn upload(
-        &self,
-        at: usize,
-        from: &PinnedMemory,
-        bytes: usize,
-        stream: RawStream,
-    ) -> Result<()> {
-        let (to, from) = (self.0.part(at, bytes)?, from.0.part(at, bytes)?);
-        // SAFETY: `part` checked both ranges. They are kept, and the stream is alive (`# Safety`).
-        unsafe { self.queue(to, from, bytes, sys::ACL_MEMCPY_HOST_TO_DEVICE, stream) }
-    }
-
-    /// Puts a copy of `bytes` bytes to pinned memory into a stream. Both ranges begin at byte `at`.
-    ///
-    /// # Safety
-    /// - Until the stream has done the copy, and every replay of a captured one, neither memory is
-    ///   dropped, the pinned range is neither read nor written, and nothing else writes the device range.
-    /// - The stream is alive and belongs to the current context, which is the memory's.
-    ///
-    /// # Errors
-    /// As for [`Self::upload`].
-    pub unsafe fn download(
-        &self,
-        at: usize,
-        to: &PinnedMemory,
-        bytes: usize,
-        stream: RawStream,
-    ) -> Result<()> {
-        let (from, to) = (self.0.part(at, bytes)?, to.0.part(at, bytes)?);
-        // SAFETY: `part` checked both ranges. They are kept, and the stream is alive (`# Safety`).
-        unsafe { self.queue(to, from, bytes, sys::ACL_MEMCPY_DEVICE_TO_HOST, stream) }
-    }
-
-    /// # Safety
-    /// Both ranges have `bytes` bytes, of which one is in device memory and one in pinned memory,
-    /// until the stream has done the copy. The stream is alive and belongs to the current context.
-    unsafe fn queue(
-        &self,
-        to: *mut c_void,
-        from: *mut c_void,
-        bytes: usize,
-        kind: i32,
-        stream: RawStream,
-    ) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        let (acl, stream) = (self.0.context.acl(), stream.handle());
-        // SAFETY: the ranges are valid until the copy is done, and the stream is alive (`# Safety`).
-        unsafe { acl.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream) }
-    }
 }
 
 /// Copies between addresses, which return when the copy is done and do not wait for streams.
@@ -264,36 +201,96 @@ impl Current<'_> {
     }
 }
 
-/// Pinned host memory, which is zeroed at first.
+/// Device memory, and pinned memory of the same length, zeroed at first, that streams copy to it and from it.
 #[derive(Debug)]
-pub struct PinnedMemory(Allocation);
+pub(crate) struct Mirrored {
+    pub device: DeviceMemory,
+    pinned: Allocation,
+}
 
-impl PinnedMemory {
-    /// Allocates `bytes` bytes.
-    pub fn new<'a>(source: impl Into<MemorySource<'a>>, bytes: usize) -> Result<Self> {
-        let memory = Allocation::new(source, (MemoryKind::Pinned, "pinned memory"), bytes)?;
+impl Mirrored {
+    /// Allocates `bytes` bytes of each.
+    pub fn new(source: MemorySource<'_>, bytes: usize) -> Result<Self> {
+        let device = DeviceMemory::new(source, bytes)?;
+        let pinned = Allocation::new(source, (MemoryKind::Pinned, "pinned memory"), bytes)?;
         // SAFETY: the runtime or the allocator returned that many bytes of host memory, which no
         // other code uses.
-        unsafe { memory.at.0.write_bytes(0, memory.bytes) };
-        Ok(Self(memory))
+        unsafe { pinned.at.0.write_bytes(0, pinned.bytes) };
+        Ok(Self { device, pinned })
     }
 
-    /// Returns the bytes.
+    /// Returns the pinned bytes.
     ///
     /// # Safety
     /// No copy from or into the memory is in progress while the result is in use.
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        let Allocation { at, bytes, .. } = self.pinned;
         // SAFETY: this value owns the memory, which is initialised. The access is exclusive: other code has no
         // reference, and no copy is in progress (`# Safety`).
-        unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes) }
+        unsafe { core::slice::from_raw_parts_mut(at.0.cast(), bytes) }
     }
 
-    /// Returns the words.
+    /// Returns the pinned words.
     ///
     /// # Safety
     /// As for [`Self::bytes_mut`].
     pub unsafe fn words_mut(&mut self) -> &mut [i32] {
+        let Allocation { at, bytes, .. } = self.pinned;
         // SAFETY: as for `bytes_mut`. The memory is 64-byte aligned, and all bit patterns are valid words.
-        unsafe { core::slice::from_raw_parts_mut(self.0.at.0.cast(), self.0.bytes / 4) }
+        unsafe { core::slice::from_raw_parts_mut(at.0.cast(), bytes / 4) }
+    }
+
+    /// Puts a copy of `bytes` bytes from byte `at` on into a stream: to device memory (`ACL_MEMCPY_HOST_TO_DEVICE`)
+    /// or to pinned memory (`ACL_MEMCPY_DEVICE_TO_HOST`).
+    ///
+    /// # Safety
+    /// - Until the stream has done the copy, and every replay of a captured one, this value is not dropped, nothing
+    ///   else uses the range that is written, and nothing writes the other.
+    /// - The stream is alive and belongs to the current context, which is the memory's.
+    ///
+    /// # Errors
+    /// If the range is out of bounds.
+    pub unsafe fn copy(&self, kind: i32, at: usize, bytes: usize, stream: RawStream) -> Result<()> {
+        let (device, pinned) = (self.device.0.part(at, bytes)?, self.pinned.part(at, bytes)?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let up = kind == sys::ACL_MEMCPY_HOST_TO_DEVICE;
+        let (to, from) = if up { (device, pinned) } else { (pinned, device) };
+        let (acl, stream) = (self.pinned.context.acl(), stream.handle());
+        // SAFETY: `part` checked both ranges. They are kept, and the stream is alive (`# Safety`).
+        unsafe { acl.aclrtMemcpyAsync(to, bytes, from, bytes, kind, stream) }
+    }
+}
+
+/// A registered range of host memory. It must be dropped before the memory is unmapped, and after
+/// the kernels that use it are done.
+#[derive(Debug)]
+pub struct Registration {
+    _host: Owned,
+    device: Address<c_void>,
+}
+
+impl Registration {
+    /// Registers whole pages.
+    ///
+    /// # Safety
+    /// The range stays mapped until the registration is dropped.
+    pub unsafe fn new(context: &Arc<Context>, at: *mut u8, bytes: usize) -> Result<Self> {
+        let _current = context.bind()?;
+        let (acl, host, mut device) = (context.acl(), at.cast(), core::ptr::null_mut());
+        let (bytes, kind) = (bytes as u64, sys::ACL_HOST_REGISTER_MAPPED);
+        // SAFETY: the range stays mapped until it is unregistered (`# Safety`).
+        unsafe { acl.aclrtHostRegister(host, bytes, kind, &mut device)? };
+        // SAFETY: the range was registered above, and `Owned` unregisters it. Whoever launched a kernel
+        // with its address keeps the address valid until the kernel is done (`Args::launch`).
+        let host = unsafe { Owned::new(context, host, &[Acl::aclrtHostUnregister; 2]) };
+        Ok(Self { _host: host, device: Address(device) })
+    }
+
+    /// Returns the device address of the range. Only kernels can use it; the runtime's copies
+    /// refuse it.
+    pub fn address(&self) -> u64 {
+        self.device.0 as u64
     }
 }

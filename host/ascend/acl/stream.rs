@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::owned::{Owned, Release};
-use super::{Acl, Context, sys};
+use super::{Acl, Context, Owned, Release, sys};
 use crate::device_arrays::RawStream;
 use crate::{Error, Result};
 
@@ -71,9 +70,9 @@ impl Stream {
     pub fn replay(&self, graph: &Graph) -> Result<()> {
         let (_current, acl) = (self.0.context.bind()?, self.0.context.acl());
         // SAFETY: stream and graph are owned by their values. Work comes into a capture by unsafe calls
-        // only, whose callers keep its memory valid for replays: `DeviceMemory::upload` and `download`,
-        // `Args::launch`, `Engine::enqueue_plan` and those that refer to it.
-        unsafe { acl.aclmdlRIExecuteAsync(graph.handle(), self.0.at()) }
+        // only, whose callers keep its memory valid for replays: `Mirrored::copy`, `Args::launch`,
+        // `Engine::enqueue_plan` and those that refer to it.
+        unsafe { acl.aclmdlRIExecuteAsync(graph.0.at(), self.0.at()) }
     }
 }
 
@@ -121,10 +120,3 @@ impl Context {
 /// A graph of captured work. Any thread may have it, but only one at a time.
 #[derive(Debug)]
 pub struct Graph(Owned, PhantomData<Cell<()>>);
-
-impl Graph {
-    /// Returns the handle, which `aclmdlRIExecuteAsync` takes.
-    pub fn handle(&self) -> *mut core::ffi::c_void {
-        self.0.at()
-    }
-}

@@ -28,7 +28,7 @@ fn of_group(group: usize, step: usize, layer: usize) -> OwnedBatch {
 fn the_disk_reads_while_several_plans_are_under_way_and_each_is_exact_after_its_wait() {
     everywhere(|setting, layer| {
         let faults = Faults::default();
-        let pool = HostPool::new_through(&setting.in_file(), &|disk| faults.wrap(disk)).unwrap();
+        let pool = HostPool::in_file(&setting.in_file(), true, &|disk| faults.wrap(disk)).unwrap();
         fill(&pool);
         pool.flush().unwrap();
         let config = Config { states: REQUESTS, under_way: 2, ..setting.config() };

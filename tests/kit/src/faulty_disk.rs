@@ -84,7 +84,7 @@ impl Faults {
         *self.state() = State::default();
     }
 
-    /// Returns the disk of these faults, for `HostPool::new_through`.
+    /// Returns the disk of these faults, for `HostPool::in_file`.
     pub fn wrap(&self, disk: Arc<dyn Disk>) -> Arc<dyn Disk> {
         Arc::new(FaultyDisk { disk, faults: self.clone() })
     }

@@ -103,7 +103,7 @@ impl<'a> Setting<'a> {
             Call::Engine => [of.engine_host, 0, of.engine_device],
             Call::Plan => [of.plan_host, of.plan_pinned, of.plan_device],
             Call::Step => [0; 3],
-            // After a step and an append of the largest batch.
+            // After a step of the largest batch. An append takes none.
             Call::Append => [0, of.staging_pinned, of.staging_device],
         }
     }
@@ -174,10 +174,10 @@ fn each_allocation_may_fail_and_exactly_what_was_announced_is_taken() {
         }
         assert_eq!(counting.state().calls, calls, "{device:?} {own_slots}");
         // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
-        // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
+        // slots and a copy of a table; the arrays of the plan; staging memory of steps.
         let (on_cpu, own) = (device == c"cpu", usize::from(own_slots));
         let engine = 1 - own + if on_cpu { 2 } else { 3 + own };
-        let staging = if own_slots { 2 + 1 + 2 } else { 2 } + 2;
+        let staging = if own_slots { 2 + 1 + 2 } else { 2 };
         let all = 12 + engine + 14 + if on_cpu { 0 } else { 2 + staging };
         assert_eq!(refused, all, "{device:?} {own_slots}");
     });

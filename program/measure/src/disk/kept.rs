@@ -107,7 +107,7 @@ impl Kept {
 }
 
 fn counters(pool: &HostPool) -> Result<DiskStats> {
-    pool.disk_stats().context("the pool has no file")
+    Ok(pool.store().context("the pool has no file")?.stats())
 }
 
 /// Makes and writes all rows of a pool in chunks of tokens, layer by layer.

@@ -226,7 +226,7 @@ impl Server {
             read_bytes: stats.transferred_bytes,
             ..DiskStats::default()
         };
-        self.engine.pool().disk_stats().unwrap_or(copied)
+        self.engine.pool().store().map_or(copied, |store| store.stats())
     }
 
     fn wrong_rows(&self) -> usize {

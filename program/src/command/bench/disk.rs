@@ -178,7 +178,8 @@ impl Bench<'_> {
         kept.write()?;
         let (config, pool) = (kept.config()?, kept.open()?);
         let memory = work.memory_bytes(&config)?;
-        let (store, info) = pool.store().zip(pool.disk_info()).context("the pool has no file")?;
+        let store = pool.store().context("the pool has no file")?;
+        let info = store.info();
         let token: usize = (0..shape.indexers).map(|n| store.layout().record_bytes(n)).sum();
         let padded = shape.rows * token;
         self.file = json!({

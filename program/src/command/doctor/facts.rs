@@ -1,5 +1,7 @@
 //! Checks of what the runtime does where its documents leave it open: registered host memory and faults.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, bail};
 use avsg::Error;
 use avsg::ascend::RegisteredPool;
@@ -15,7 +17,7 @@ use super::harness::{Harness, ROW, TIMES};
 use super::kernel_checks::engine;
 use super::watch::progress;
 
-fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
+fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<Arc<RegisteredPool>> {
     let format = RowFormat::single(4096)?;
     let config =
         PoolConfig { chunk_bytes: bytes, pages, ..PoolConfig::new(1, bytes / 4096, format) };

@@ -71,8 +71,12 @@ impl Harness {
     /// Returns the options of an engine with the kernels of the folder.
     pub fn engine_options(&self) -> AscendOptions {
         let kernels = if self.simulated { self.folder.join(TOGETHER) } else { self.folder.clone() };
-        let options = AscendOptions::new(self.context.clone()).with_kernels(kernels);
-        AscendOptions { timeout_ms: self.timeout, one_launch: Some(true), ..options }
+        AscendOptions {
+            kernels: Some(kernels),
+            timeout_ms: self.timeout,
+            one_launch: Some(true),
+            ..AscendOptions::new(self.context.clone())
+        }
     }
 
     /// Returns the bytes of a kernel's code: all functions of its object.

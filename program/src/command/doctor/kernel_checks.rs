@@ -4,6 +4,7 @@
 use anyhow::{Context as _, Result};
 use avsg::Error;
 use avsg::ascend::RegisteredPool;
+use avsg::ascend::acl::Stream;
 use avsg::device::kernels::KernelName;
 use avsg::device::learned::START;
 use avsg::device::params::{Lifetime, Params};
@@ -12,6 +13,7 @@ use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_measure::batch::OwnedBatch;
+use avsg_measure::device_arrays::DeviceArrays;
 use avsg_measure::disk::write_rows;
 use avsg_measure::fresh::FreshRows;
 
@@ -82,6 +84,7 @@ fn configured(harness: &Harness, config: Config) -> Result<Engine> {
 
 /// Runs an engine to the end of a kernel.
 fn run_one(
+    harness: &Harness,
     engine: &mut Engine,
     plan: &mut Plan,
     kernel: KernelName,
@@ -98,7 +101,17 @@ fn run_one(
             let ids = batch.stable.iter().zip(&batch.seq);
             let ids = ids.flat_map(|(&stable, &seq)| stable..seq).enumerate();
             ids.for_each(|(row, id)| fresh.put(row, id, 9));
-            engine.append(&batch.batch(), &[0], &fresh.segments())?;
+            if engine.device() == "cpu" {
+                return Ok(engine.append(&batch.batch(), &[0], &fresh.segments())?);
+            }
+            // The kernel of an append takes arrays of the device.
+            let (rows, stream) = (batch.rows(), Stream::new(&harness.context)?);
+            let arrays = DeviceArrays::new(&harness.context, batch, std::slice::from_ref(&fresh))?;
+            arrays.write(batch, &[fresh])?;
+            let (batch, fresh) = (arrays.batch(), arrays.fresh(0));
+            // SAFETY: the arrays have the lengths that the batch states, and live until the stream was synchronized.
+            unsafe { engine.enqueue_append(&batch, rows, &[0], &fresh, stream.raw())? };
+            stream.synchronize(harness.timeout as i32)?;
         }
     }
     Ok(())
@@ -193,9 +206,9 @@ fn check(harness: &Harness, kernel: KernelName, is_placed: bool) -> Result<()> {
         let (batch, mut found) = (batch(harness, kernel, step), Vec::new());
         for (engine, plan) in engines.iter_mut().zip(&mut plans) {
             if kernel == KernelName::Transfer {
-                run_one(engine, plan, KernelName::Plan, &batch)?;
+                run_one(harness, engine, plan, KernelName::Plan, &batch)?;
             }
-            run_one(engine, plan, kernel, &batch)?;
+            run_one(harness, engine, plan, kernel, &batch)?;
             found.push(written(engine, plan, kernel, &batch)?);
         }
         for ((what, device), (_, cpu)) in found[0].iter().zip(&found[1]) {

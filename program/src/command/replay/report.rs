@@ -108,7 +108,7 @@ pub fn report(
         config.params,
         count(cores, "core")
     ));
-    let file = pool.disk_info().zip(pool.disk_stats());
+    let file = pool.store().map(|store| (store.info(), store.stats()));
     let pages = match &file {
         Some(_) => "queue of writes to a file".to_owned(),
         None if sparse => "sparse".to_owned(),

@@ -117,5 +117,5 @@ fn block_of(folder: &Path, deployment: &Deployment) -> Result<usize> {
         file: Some(PoolFile::new(folder)),
         ..PoolConfig::new(1, 1, deployment.model.format.clone())
     };
-    Ok(HostPool::new(&config)?.disk_info().map_or(BLOCK, |info| info.block))
+    Ok(HostPool::new(&config)?.store().map_or(BLOCK, |store| store.info().block))
 }

@@ -1,12 +1,10 @@
 //! An engine over a pool in a file gives what one over a pool in memory gives, and a failing disk makes no
 //! slot wrong. Tests of the engine run it over a disk with faults.
 
-mod begun;
 mod engines;
 mod faults;
 mod lost;
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -197,21 +195,9 @@ impl Server {
 
     /// Compares the rows of all requests that did not fail.
     fn check(&self, plan: &Plan, owned: &OwnedBatch, layer: usize) {
-        let failed: BTreeSet<_> = plan.failures().map(|failure| failure.request).collect();
-        let mut compared = 0;
-        exact::for_each_id(
-            &owned.batch(),
-            self.engine.pool().format().bytes(),
-            |row| plan.slots(row),
-            |state, slot, bytes| self.engine.buffer().slot_bytes(state, layer, slot, bytes).is_ok(),
-            |_, id| (id, layer as u32),
-            |selected| {
-                if !failed.contains(&selected.request) {
-                    compared += exact::assert_exact(selected, layer);
-                }
-            },
-        );
-        assert_eq!(compared, (REQUESTS - failed.len()) * K);
+        let compared =
+            exact::check_step(&self.engine, plan, owned, layer, |_, id| (id, layer as u32));
+        assert_eq!(compared, (REQUESTS - plan.failures().count()) * K);
     }
 }
 

@@ -12,7 +12,7 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-use super::{check_by_reader, check_row, config, expect_error, write, write_and_flush};
+use super::{check_all, check_row, config, expect_error, write, write_and_flush};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 50;
@@ -209,7 +209,7 @@ fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     check(&pool, &[(1, 7)]);
     (0..ROWS).for_each(|row| kept.flip(offset(row % LAYERS, row), 3));
     write_and_flush(&pool, 0..ROWS, 1);
-    check_by_reader(pool.store().unwrap(), |_, _| 1);
+    check_all(&pool, |_, _| 1);
 }
 
 #[test]

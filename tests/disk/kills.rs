@@ -1,5 +1,6 @@
 //! A process that commits a session to a kept file is killed at random moments. After each kill the session has the rows
-//! and the data of its last commit. That flushed rows of no session are whole is checked by losses of power (`crash`).
+//! and the data of its last commit. That flushed rows of no session are whole, and what is left of a
+//! file whose creation ends early, is checked by losses of power (`crash`).
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -13,13 +14,11 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-use super::{config, expect_error, numbered, stored};
+use super::{config, numbered, stored};
 
 /// Environment variable that makes a process of this binary the writer: the number of the first commit, and the
 /// path of the file.
 const WRITER: &str = "AVSG_DISK_KILLS_WRITER";
-/// Environment variable that makes a process of this binary the creator of the file with this path.
-const CREATOR: &str = "AVSG_DISK_KILLS_CREATOR";
 const LAYERS: usize = 4;
 const ROWS: usize = 64;
 const BYTES: usize = 1152;
@@ -112,42 +111,4 @@ fn after_a_kill_a_session_is_as_its_last_commit_left_it() {
         next = committed + 1;
     }
     println!("{}: {kills} kills, {next} commits", tier::name());
-}
-
-/// Is the creator if the environment says so.
-#[test]
-fn creator() {
-    if let Ok(path) = std::env::var(CREATOR) {
-        HostPool::new(&kept(path.into())).unwrap();
-    }
-}
-
-#[test]
-fn a_file_whose_creation_was_killed_is_a_whole_pool_without_rows_or_refused() {
-    let (mut random, mut opened) = (SplitMix64::new(29), 0);
-    let folder = Scratch::new();
-    let kills = if tier::thorough() { 200 } else { 8 };
-    for kill in 0..kills {
-        let path = folder.file(&format!("rows{kill}"));
-        let mut creator = Command::new(std::env::current_exe().unwrap());
-        creator.args(["--exact", "kills::creator"]).stdout(Stdio::null()).env(CREATOR, &path);
-        let mut creator = creator.spawn().unwrap();
-        while !path.exists() && creator.try_wait().unwrap().is_none() {
-            thread::yield_now();
-        }
-        thread::sleep(Duration::from_micros(random.below(1500) as u64));
-        creator.kill().unwrap();
-        creator.wait().unwrap();
-        match HostPool::open(&kept(path.clone())) {
-            Ok(pool) => {
-                assert_eq!(stored(&pool).session(0).unwrap().length, 0);
-                assert!((0..ROWS).all(|row| pool.read_row(1, row, &mut [0; BYTES]).is_err()));
-                opened += 1;
-            }
-            Err(error) => assert!(error.to_string().contains("not that of a pool"), "{error}"),
-        }
-        // What is there is not overwritten.
-        expect_error(HostPool::new(&kept(path)), &["nothing is overwritten"]);
-    }
-    println!("{}: {kills} kills, {opened} pools", tier::name());
 }

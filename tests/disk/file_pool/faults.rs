@@ -1,6 +1,8 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
 //! engine goes on as its error says.
 
+use std::time::Duration;
+
 use avsg::device::state::header;
 use avsg::disk::Direction;
 use avsg::engine::Fresh;
@@ -34,6 +36,7 @@ fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
                 }
                 server.faults.set_nth(fault, Direction::Read, skip);
                 expect(server.step(&owned), parts);
+                assert_eq!(server.plan.failures().count(), 0, "no request is left out");
                 // The plan is known, and no later plan is transferred before it.
                 let mut next = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
                 let later = batch(step * 2 + skip + 1, layer);
@@ -104,4 +107,30 @@ fn each_row_whose_write_failed_is_new_or_reported() {
         }
         assert!(refused > 0);
     });
+}
+
+#[test]
+fn a_wait_ends_at_the_time_limit_and_the_memory_is_not_used_before_the_disk_has_answered() {
+    for (segments, layer) in super::FORMATS.into_iter().zip([1, 0]) {
+        let soon = Duration::from_millis(60);
+        let mut server = Server::with_limit(super::Setting::new(segments), layer, soon);
+        server.layers.sort_unstable();
+        let (owned, layers) = (batch(1, layer), server.layers.clone());
+        server.faults.set_all(Fault::Slow, Direction::Read);
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        server.engine.begin(&mut server.plan, &layers, None).unwrap();
+        assert!(!server.engine.is_done(&server.plan).unwrap());
+        expect(server.engine.wait(&mut server.plan), &["timed out"]);
+        expect(server.engine.begin(&mut server.plan, &layers, None), &["earlier transfer"]);
+        server.faults.clear();
+        super::patiently(|| server.engine.transfer_layers(&mut server.plan, &layers, None));
+        server.finish(&owned);
+        // Engine and plan are dropped while the disk still reads into their memory.
+        server.faults.set_all(Fault::Slow, Direction::Read);
+        server.engine.plan(&batch(2, layer).batch(), &mut server.plan).unwrap();
+        server.engine.begin(&mut server.plan, &layers, None).unwrap();
+        let Server { engine, plan, .. } = server;
+        drop(plan);
+        drop(engine);
+    }
 }

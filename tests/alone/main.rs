@@ -7,4 +7,4 @@ mod hugepages;
 mod no_alloc;
 #[path = "../ascend/prerequisites.rs"]
 mod prerequisites;
-mod two_processes;
+mod shared_pool;

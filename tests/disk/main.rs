@@ -1,12 +1,11 @@
 //! Pools whose rows are in a file: rows are read back by every way to read them, faults are errors that
-//! name the row, and after a crash or a kill each row is whole or reported.
+//! name the row, and after a loss of power each row is whole or reported.
 
 mod crash;
 mod create;
 mod faults;
 mod file_pool;
 mod kept;
-mod kills;
 mod round_trip;
 mod sessions;
 
@@ -15,6 +14,7 @@ use std::ops::Range;
 use avsg::disk::{PoolFile, Store};
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
+use avsg_testkit::refusal::expect_error;
 use avsg_testkit::scratch::adapted;
 use avsg_testkit::splitmix::SplitMix64;
 
@@ -60,16 +60,6 @@ fn numbered(number: u64, seed: u64, len: usize) -> Vec<u8> {
     let mut random = SplitMix64::new(seed);
     let words = std::iter::once(number).chain(std::iter::repeat_with(move || random.word()));
     words.flat_map(u64::to_le_bytes).take(len).collect()
-}
-
-/// Checks that the error is one line, has a remedy and contains all of `parts`, and returns it.
-#[track_caller]
-fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) -> String {
-    let Err(error) = result else { panic!("an error was expected: {parts:?}") };
-    let text = error.to_string();
-    assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
-    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
-    text
 }
 
 /// Reads all rows of a pool by a range, and checks their versions.

@@ -9,8 +9,7 @@ use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::pool::{DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::content::fill_row;
-
-use crate::bad_batches::expect_error;
+use avsg_testkit::refusal::expect_error;
 
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();

@@ -13,7 +13,7 @@ use avsg_testkit::fresh::FreshRows;
 
 use super::{K, OF_LAYER, REQUESTS, ROWS, Server, batch, everywhere};
 use crate::expect_error as expect;
-use crate::faults::{EIO, ENODATA, ENOSPC};
+use crate::faults::{EIO, ENODATA, ENOSPC, patiently};
 
 /// The faults of a read, and what their errors name.
 const READ_FAULTS: [(Fault, &[&str]); 2] = [
@@ -112,8 +112,9 @@ fn each_row_whose_write_failed_is_new_or_reported() {
 #[test]
 fn a_wait_ends_at_the_time_limit_and_the_memory_is_not_used_before_the_disk_has_answered() {
     for (segments, layer) in super::FORMATS.into_iter().zip([1, 0]) {
-        let soon = Duration::from_millis(60);
-        let mut server = Server::with_limit(super::Setting::new(segments), layer, soon);
+        let mut setting = super::Setting::new(segments);
+        setting.file.timeout = Duration::from_millis(60);
+        let mut server = Server::new(&setting, layer, &[]);
         server.layers.sort_unstable();
         let (owned, layers) = (batch(1, layer), server.layers.clone());
         server.faults.set_all(Fault::Slow, Direction::Read);
@@ -123,7 +124,7 @@ fn a_wait_ends_at_the_time_limit_and_the_memory_is_not_used_before_the_disk_has_
         expect(server.engine.wait(&mut server.plan), &["timed out"]);
         expect(server.engine.begin(&mut server.plan, &layers, None), &["earlier transfer"]);
         server.faults.clear();
-        super::patiently(|| server.engine.transfer_layers(&mut server.plan, &layers, None));
+        patiently(|| server.engine.transfer_layers(&mut server.plan, &layers, None));
         server.finish(&owned);
         // Engine and plan are dropped while the disk still reads into their memory.
         server.faults.set_all(Fault::Slow, Direction::Read);

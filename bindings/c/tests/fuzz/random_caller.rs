@@ -44,19 +44,18 @@ pub struct RandomCaller<'a> {
 impl<'a> RandomCaller<'a> {
     /// Returns a thread of a run. The seed decides its calls.
     pub fn new(shared: &'a Shared, seed: u64, verify: bool) -> Self {
-        let (random, epoch) = (SplitMix64::new(seed), 1);
-        let (mistakes, checked, recovered, given_up, seen, sessions) = Default::default();
+        let (random, seen) = (SplitMix64::new(seed), [0; 13]);
         Self {
             shared,
             random,
             verify,
-            epoch,
-            mistakes,
-            checked,
-            recovered,
-            given_up,
+            epoch: 1,
+            mistakes: 0,
+            checked: 0,
+            recovered: [0; 3],
+            given_up: [0; 4],
             seen,
-            sessions,
+            sessions: None,
         }
     }
 

@@ -70,19 +70,29 @@ impl Store {
             listed.clear();
             for row in list {
                 // What has left the queue is in the file.
+                let mut copied = 0;
                 if self.records.queued.get(layout.record_number(indexer, row)) {
                     let queue = self.lock()?;
-                    let mut layers = layers.iter().enumerate();
-                    if layers
-                        .all(|(n, &layer)| queue.copy_row(layer, row, &mut into[place(n, row)]))
-                    {
-                        continue;
-                    }
+                    let rows = layers.iter().enumerate();
+                    let copy = |&(n, &layer): &(usize, &usize)| {
+                        queue.copy_row(layer, row, &mut into[place(n, row)])
+                    };
+                    copied = rows.filter(copy).count();
+                }
+                if copied == layers.len() {
+                    continue;
                 }
                 let to = memory.ptr().wrapping_add(listed.len() * record);
                 // SAFETY: each record of the list has its part of the memory, which is kept until nothing is under way
                 // and which is read behind `done` only.
-                unsafe { reader.push_part(indexer, row, part.clone(), to)? };
+                unsafe {
+                    if copied == 0 {
+                        reader.push_part(indexer, row, part.clone(), to)?;
+                    } else {
+                        // The file lacks the rows that were copied, until the queue has written the record.
+                        reader.push(indexer, row, to)?;
+                    }
+                }
                 listed.push(row);
             }
             let mut wrong = None;

@@ -109,12 +109,11 @@ impl WriteQueue {
         records.present.set(layout.row_number(indexer, row, place));
         DiskCounters::add(&records.counters.rows_appended, 1);
         if self.entries.is_whole(at) {
-            // Half a batch is sent when no neighbour follows, so that a layer of a chunk is one operation.
+            // Half a batch is sent when no neighbour follows, so that a layer of a chunk is one operation. A record that is
+            // on the list would be sent with it, and freed, and must not be listed again then.
             let last = self.list.last();
             let grows = last.is_some_and(|&last| self.entries.record(last) + 1 == record);
-            // A record that is listed already would be sent here, and put on the list again while it is written.
-            let listed = self.entries.all[at].listed;
-            if !grows && !listed && self.list.len() >= self.batch / 2 {
+            if !grows && !self.entries.all[at].listed && self.list.len() >= self.batch / 2 {
                 self.send();
                 self.poll()?;
             }

@@ -8,7 +8,7 @@ use avsg::device::params::Params;
 use avsg::disk::{Direction, PoolFile, Reader};
 use avsg::engine::{Batch, Config, Engine, Indexers};
 use avsg::plan::Plan;
-use avsg::pool::{HostPool, PoolConfig, Role};
+use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 
 use avsg_testkit::batch::OwnedBatch;
@@ -44,23 +44,26 @@ fn kept_pool(folder: &Scratch) -> PoolConfig {
     config
 }
 
+/// That a child can import the pool and make an engine of its own is checked by `bindings/c/tests/alone/fork.rs`.
 #[test]
 fn a_child_is_refused_and_may_drop_what_it_inherited() {
     let _turn = alone::turn();
-    let pool = fixture::pool(1, 64, RowFormat::single(16).unwrap());
-    let export = pool.export().unwrap();
+    let folder = Scratch::new();
+    let config = kept_pool(&folder);
+    let memory = fixture::pool(1, 64, RowFormat::single(16).unwrap());
+    let pool = HostPool::open(&config).unwrap();
+    let mut reader = Reader::new(pool.store().unwrap(), 4).unwrap();
     let workers = WorkerPool::new(&WorkerConfig::new(3)).unwrap();
-    let config = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 2) };
-    let mut engine = Engine::with_workers(config.clone(), pool, &workers).unwrap();
+    let of_engine = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 2) };
+    let mut engine = Engine::with_workers(of_engine, pool, &workers).unwrap();
     let mut plan = engine.new_plan(1, 1).unwrap();
     let owned = batch();
     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
     check(&engine, &plan);
-
-    in_child!(move || {
+    let child = move || {
         // Without ids, so that only the check of the process can refuse it.
         let load = Batch { state: &[1], generation: &[1], seq_len: &[64], ..Batch::default() };
-        let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
+        let mut all = forked(engine.step(&owned.batch(), &mut plan, 0, None))
             && forked(engine.transfer(&mut plan, &[0], None))
             && forked(engine.begin(&mut plan, &[0], None))
             && forked(engine.wait(&mut plan))
@@ -70,37 +73,17 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
             && forked(engine.invalidate(0, 3..4))
             && forked(engine.load(&load, &mut plan))
             && forked(engine.fork(0, 1, &[1], &[1]))
-            && forked(engine.pool().write_row(0, 3, &[7; 16]))
-            && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
-            && forked(engine.pool().export())
-            && forked(engine.pool().view(0, 0))
+            && forked(engine.pool().flush())
+            && forked(reader.run(&mut |_| {}))
+            && forked(memory.export())
+            && forked(memory.view(0, 0))
             && forked(workers.launch(u64::MAX, [None, None], None));
+        for pool in [&memory, engine.pool()] {
+            all &= forked(pool.write_row(0, 3, &[7; 16]));
+            all &= forked(pool.read_row(0, 3, &mut [7; 16]));
+        }
         // The threads of the dropped workers do not exist here.
-        drop((engine, plan, workers));
-        let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
-        let mut engine = Engine::new(config, pool).unwrap();
-        let mut plan = engine.new_plan(1, 1).unwrap();
-        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-        check(&engine, &plan);
-        refused
-    });
-    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-    check(&engine, &plan);
-}
-
-#[test]
-fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
-    let _turn = alone::turn();
-    let folder = Scratch::new();
-    let config = kept_pool(&folder);
-    let pool = HostPool::open(&config).unwrap();
-    let mut reader = Reader::new(pool.store().unwrap(), 4).unwrap();
-    let child = move || {
-        let all = forked(pool.read_row(0, 3, &mut [0; 16]))
-            && forked(pool.write_row(0, 3, &[7; 16]))
-            && forked(pool.flush())
-            && forked(reader.run(&mut |_| {}));
-        drop((pool, reader));
+        drop((engine, plan, reader, memory, workers));
         all
     };
     in_child!(child);
@@ -111,6 +94,27 @@ fn a_child_is_refused_a_pool_in_a_file_and_may_drop_it() {
     let mut read = [0; 16];
     pool.read_row(0, 63, &mut read).unwrap();
     assert!(check_row(63, 0, &read));
+}
+
+/// A kill leaves some of the writes of a process, as a loss of power does (`tests/disk/crash.rs`). It also ends the lock.
+#[test]
+fn the_file_of_a_process_that_ended_during_its_writes_opens_with_whole_rows() {
+    let _turn = alone::turn();
+    let folder = Scratch::new();
+    let config = kept_pool(&folder);
+    in_child!(|| {
+        let pool = HostPool::open(&config).unwrap();
+        (0..64).for_each(|row| pool.write_row(0, row, &[7; 16]).unwrap());
+        // Nothing is waited for.
+        std::mem::forget(pool);
+        true
+    });
+    let pool = HostPool::open(&config).unwrap();
+    for row in 0..64 {
+        let mut read = [0; 16];
+        let whole = pool.read_row(0, row, &mut read).is_ok();
+        assert!(!whole || read == [7; 16] || check_row(row as i32, 0, &read), "row {row}");
+    }
 }
 
 #[test]
@@ -180,21 +184,13 @@ fn a_child_that_is_forked_during_reads_has_not_their_memory_and_the_parent_gets_
             owned.push([0, step, -1, 1024], &[ids]);
             engine.plan(&owned.batch(), &mut plan).unwrap();
             engine.begin(&mut plan, &[0], None).unwrap();
-            in_child!(|| forked(engine.wait(&mut plan)));
+            in_child!(move || {
+                let refused = forked(engine.wait(&mut plan));
+                drop((engine, plan));
+                refused
+            });
             engine.wait(&mut plan).unwrap();
             assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 256);
         }
-        let mut owned = OwnedBatch::new(256, 0);
-        owned.push([0, 100, -1, 1024], &[(0..256).map(|n| n * 4).collect()]);
-        engine.plan(&owned.batch(), &mut plan).unwrap();
-        engine.begin(&mut plan, &[0], None).unwrap();
-        let inherited = (engine, plan);
-        in_child!(move || {
-            drop(inherited);
-            true
-        });
-        let (mut engine, mut plan) = inherited;
-        engine.wait(&mut plan).unwrap();
-        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 256);
     }
 }

@@ -7,4 +7,3 @@ mod hugepages;
 mod no_alloc;
 #[path = "../ascend/prerequisites.rs"]
 mod prerequisites;
-mod two_processes;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Once};
 use avsg::Result;
 use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
@@ -67,7 +68,7 @@ pub fn seeded(seed: u64) -> Options {
 pub fn on_both_devices(config: &Config, pool: impl Fn() -> HostPool, test: impl Fn(&mut Engine)) {
     test(&mut Engine::new(config.clone(), pool()).unwrap());
     let folder = Scratch::new();
-    let in_file = fixture::in_file(&pool(), &config.indexers, folder.path());
+    let in_file = fixture::in_file(&pool(), &config.indexers, PoolFile::new(folder.path()));
     test(&mut Engine::new(config.clone(), in_file).unwrap());
     on_ascend(config, pool, |engine, _, _| test(engine));
 }

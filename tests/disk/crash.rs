@@ -1,30 +1,30 @@
 //! A machine that loses its power: of what was written since the last `fdatasync`, any sectors are in the
-//! file and others are not.
+//! file and others are not. Each session is as a commit left it then, and each row is whole or reported.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use avsg::disk::{Direction, Disk, Operation, Piece, PoolFile, Queue};
-use avsg::pool::{HostPool, PoolConfig};
+use avsg::Result;
+use avsg::disk::{Direction, Disk, Operation, Piece, Queue, Wrap};
+use avsg::pool::HostPool;
+use avsg_testkit::faulty_disk::Faults;
 use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-use super::{config, numbered};
+use super::sessions::{BLOCK, BYTES, LAYERS, ROWS, SESSIONS, State, bytes_of, kept};
+use super::{expect_error, stored};
 
-const LAYERS: usize = 3;
-const ROWS: usize = 24;
-const BYTES: usize = 700;
 const SECTOR: usize = 512;
 
 /// A disk with a cache that is lost.
-pub(super) struct Volatile {
+struct Volatile {
     disk: Arc<dyn Disk>,
-    state: Mutex<State>,
+    power: Mutex<Power>,
 }
 
 #[derive(Default)]
-struct State {
+struct Power {
     /// Writes since the last sync, as offsets and bytes.
     cache: Vec<(u64, Vec<u8>)>,
     /// Operations until the power is gone.
@@ -32,24 +32,24 @@ struct State {
 }
 
 impl Volatile {
-    /// Opens a pool on such a disk.
-    pub(super) fn open(config: &PoolConfig) -> (HostPool, Arc<Self>) {
+    /// Makes or opens a pool on such a disk, whose power is gone after `left` operations.
+    fn under(
+        left: usize,
+        make: impl FnOnce(Wrap<'_>) -> Result<HostPool>,
+    ) -> (Result<HostPool>, Arc<Self>) {
         let volatile = OnceLock::new();
-        let pool = HostPool::in_file(config, false, &|disk| {
-            let state = Mutex::new(State { cache: vec![], left: usize::MAX });
-            volatile.get_or_init(|| Arc::new(Self { disk, state })).clone()
+        let pool = make(&|disk| {
+            let power = Mutex::new(Power { cache: vec![], left });
+            let volatile = volatile.get_or_init(|| Arc::new(Self { disk, power })).clone();
+            // It gives the disk a queue.
+            Faults::default().wrap(volatile)
         });
-        (pool.unwrap(), volatile.into_inner().unwrap())
-    }
-
-    /// Sets the operations until the power is gone.
-    pub(super) fn set_left(&self, left: usize) {
-        self.state.lock().unwrap().left = left;
+        (pool, volatile.into_inner().unwrap())
     }
 
     /// Returns the state, or an error if the power is gone.
-    fn powered(&self) -> io::Result<MutexGuard<'_, State>> {
-        let mut state = self.state.lock().unwrap();
+    fn powered(&self) -> io::Result<MutexGuard<'_, Power>> {
+        let mut state = self.power.lock().unwrap();
         state.left = state.left.checked_sub(1).ok_or(io::Error::from_raw_os_error(5))?;
         Ok(state)
     }
@@ -66,9 +66,9 @@ impl Volatile {
     }
 
     /// Ends the power: each sector of the cache, or each write, is in the file or not.
-    pub(super) fn lose(&self, random: &mut SplitMix64) {
+    fn lose(&self, random: &mut SplitMix64) {
         let (kept, sector) = (random.below(5), [SECTOR, usize::MAX][random.below(2)]);
-        for (offset, bytes) in std::mem::take(&mut self.state.lock().unwrap().cache) {
+        for (offset, bytes) in std::mem::take(&mut self.power.lock().unwrap().cache) {
             for (at, bytes) in bytes.chunks(sector).enumerate() {
                 if random.below(4) < kept {
                     self.write(offset + (at * SECTOR) as u64, bytes).unwrap();
@@ -89,18 +89,21 @@ impl Disk for Volatile {
             state.cache.push((operation.offset, bytes));
             return Ok(moved);
         }
-        let [piece] = operation.pieces else { panic!("reads have one piece without a reader") };
         // SAFETY: the caller guarantees it.
         let moved = unsafe { self.disk.run(operation) }?;
-        for (offset, bytes) in &state.cache {
-            let end = operation.offset + moved as u64;
-            let (from, to) = (operation.offset.max(*offset), end.min(offset + bytes.len() as u64));
-            if from < to {
-                let part = &bytes[(from - offset) as usize..(to - offset) as usize];
-                let at = piece.at.wrapping_add((from - operation.offset) as usize);
-                // SAFETY: the range is inside the piece, which is valid for writes (`Disk::run`).
-                unsafe { at.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+        let mut start = operation.offset;
+        for piece in operation.pieces {
+            let end = start + piece.len as u64;
+            for (offset, bytes) in &state.cache {
+                let (from, to) = (start.max(*offset), end.min(offset + bytes.len() as u64));
+                if from < to {
+                    let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+                    let at = piece.at.wrapping_add((from - start) as usize);
+                    // SAFETY: the range is inside the piece, which is valid for writes (`Disk::run`).
+                    unsafe { at.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+                }
             }
+            start = end;
         }
         Ok(moved)
     }
@@ -123,17 +126,18 @@ impl Disk for Volatile {
     }
 }
 
-/// Returns the bytes of a version of a row, which begin with the version.
-fn bytes_of(layer: usize, row: usize, version: u64) -> Vec<u8> {
-    numbered(version, version * 1009 + (layer * ROWS + row) as u64, BYTES)
-}
-
 /// What a row may be after a crash.
 #[derive(Clone, Default)]
 struct Row {
-    /// The version of the last flush; `None` if the row is reported.
+    /// The version of the last flush or commit; `None` if the row is reported.
     flushed: Option<u64>,
     later: Vec<u64>,
+}
+
+/// Notes that what was written is durable.
+fn flush(rows: &mut [Row]) {
+    let later = rows.iter_mut().filter(|row| !row.later.is_empty());
+    later.for_each(|row| *row = Row { flushed: row.later.pop(), later: vec![] });
 }
 
 /// Reads all rows after a crash, and makes what is found the flushed rows. Returns how many are whole.
@@ -157,47 +161,117 @@ fn check(pool: &HostPool, rows: &mut [Row]) -> usize {
 }
 
 #[test]
-fn after_a_loss_of_power_each_row_is_whole_or_reported() {
-    let crashes = if tier::thorough() { 4000 } else { 120 };
+fn after_a_loss_of_power_a_session_is_as_a_commit_left_it_and_each_row_is_whole_or_reported() {
+    let crashes = if tier::thorough() { 4000 } else { 150 };
     let folder = Scratch::new();
-    let file = PoolFile { keep: true, buffered: true, ..PoolFile::new(folder.file("rows")) };
-    let config = config(LAYERS, ROWS, &[BYTES], PoolFile { queue_bytes: 1, ..file });
+    let mut config = kept(folder.file("rows"), SESSIONS);
     drop(HostPool::new(&config).unwrap());
-    let (mut random, mut version, mut whole) = (SplitMix64::new(28), 0, 0);
+    let (mut random, mut version, mut commits, mut whole) = (SplitMix64::new(53), 0, 0, 0);
+    let mut sessions = [State::default(), State::default(), State::default()];
     let mut rows = vec![Row::default(); LAYERS * ROWS];
     for _ in 0..crashes {
-        let (pool, volatile) = Volatile::open(&config);
-        volatile.set_left(random.below(120));
-        loop {
-            if random.below(20) == 0 {
-                if random.below(2) == 0 {
-                    // The power is lost in the middle of a flush.
-                    volatile.set_left(random.below(16));
+        config.file.as_mut().unwrap().io_uring = random.below(2) == 0;
+        let (pool, volatile) =
+            Volatile::under(usize::MAX, |wrap| HostPool::in_file(&config, false, wrap));
+        let pool = pool.unwrap();
+        volatile.power.lock().unwrap().left = random.below(150);
+        // A commit that was under way.
+        let mut under_way = None;
+        while under_way.is_none() {
+            let at = random.below(3);
+            let mut next = sessions[at].clone();
+            match random.below(12) {
+                0 if pool.flush().is_err() => break,
+                0 => flush(&mut rows),
+                1..4 => {
+                    // A row of no session in all layers or in one, as engines and loads write.
+                    let (row, one) = (random.below(ROWS), random.below(3 * LAYERS));
+                    if sessions.iter().any(|state| state.has(row)) {
+                        continue;
+                    }
+                    version += 1;
+                    let mut layers = (0..LAYERS).filter(|&layer| one >= LAYERS || layer == one);
+                    let written = layers.try_for_each(|layer| {
+                        rows[layer * ROWS + row].later.push(version);
+                        pool.write_row(layer, row, &bytes_of(layer, row, version))
+                    });
+                    if written.is_err() {
+                        break;
+                    }
+                    continue;
                 }
-                if pool.flush().is_err() {
-                    break;
+                4..7 => {
+                    next.versions.truncate(random.below(next.versions.len() + 1));
+                    next.blocks.truncate(next.versions.len().div_ceil(BLOCK));
                 }
-                let later = rows.iter_mut().filter(|row| !row.later.is_empty());
-                later.for_each(|row| *row = Row { flushed: row.later.pop(), later: vec![] });
-                continue;
+                _ => {
+                    let used = sessions.iter().flat_map(|state| state.blocks.clone());
+                    let used: Vec<_> = used.collect();
+                    let free = (0..(ROWS / BLOCK) as i32).find(|block| !used.contains(block));
+                    next.blocks.extend(free);
+                    version += 1;
+                    let first = next.versions.len();
+                    let room = next.blocks.len() * BLOCK - first;
+                    let written = next.write(&pool, random.below(room.min(5) + 1), version);
+                    for at in (first..next.versions.len()).map(|token| next.row(token)) {
+                        (0..LAYERS).for_each(|layer| rows[layer * ROWS + at].later.push(version));
+                    }
+                    if written.is_err() {
+                        break;
+                    }
+                }
             }
-            // All layers of a record, or one of them, as engines and loads write.
-            let (row, one) = (random.below(ROWS), random.below(3 * LAYERS));
-            version += 1;
-            let written = (0..LAYERS).filter(|&layer| one >= LAYERS || layer == one).all(|layer| {
-                rows[layer * ROWS + row].later.push(version);
-                pool.write_row(layer, row, &bytes_of(layer, row, version)).is_ok()
-            });
-            if !written {
-                break;
+            match next.commit(&pool, at) {
+                Ok(()) => {
+                    (commits, sessions[at]) = (commits + 1, next);
+                    flush(&mut rows);
+                }
+                Err(_) => under_way = Some((at, next)),
             }
         }
         volatile.lose(&mut random);
         drop(pool);
         let pool = HostPool::open(&config).unwrap();
+        if let Some((at, next)) = under_way
+            && stored(&pool).session(at).unwrap().blocks == next.blocks
+            && stored(&pool).session(at).unwrap().length == next.versions.len()
+        {
+            sessions[at] = next;
+        }
+        sessions.iter().enumerate().for_each(|(at, state)| state.check(&pool, at));
         whole += check(&pool, &mut rows);
     }
     let all = crashes * LAYERS * ROWS;
-    println!("{}: {crashes} crashes, {whole} of {all} rows whole", tier::name());
-    assert!(whole > all / 10, "{whole} of {all} rows are whole");
+    println!("{}: {crashes} crashes, {commits} commits, {whole} of {all} rows", tier::name());
+    assert!(commits > crashes / 2 && whole > all / 10, "{commits} commits, {whole} rows");
+}
+
+#[test]
+fn after_a_loss_of_power_in_its_creation_a_file_is_a_pool_without_rows_or_refused() {
+    let (folder, mut random, mut opened) = (Scratch::new(), SplitMix64::new(29), 0);
+    for n in 0..40 {
+        let (path, other) = (folder.file("rows"), folder.file(&n.to_string()));
+        let config = kept(path.clone(), SESSIONS);
+        let (pool, volatile) = Volatile::under(n % 5, |wrap| {
+            HostPool::in_file(&config, true, &|disk| {
+                // A creation that fails removes the name of the file.
+                std::fs::hard_link(&path, &other).unwrap();
+                wrap(disk)
+            })
+        });
+        volatile.lose(&mut random);
+        if pool.is_ok() {
+            std::fs::remove_file(path).unwrap();
+        }
+        drop(pool);
+        match HostPool::open(&kept(other, SESSIONS)) {
+            Ok(pool) => {
+                State::default().check(&pool, 0);
+                assert!((0..ROWS).all(|row| pool.read_row(1, row, &mut [0; BYTES]).is_err()));
+                opened += 1;
+            }
+            refused => drop(expect_error(refused, &["header of the pool file is"])),
+        }
+    }
+    assert!((8..40).contains(&opened), "{opened} pools");
 }

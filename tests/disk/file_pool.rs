@@ -1,12 +1,10 @@
 //! An engine over a pool in a file gives what one over a pool in memory gives, and a failing disk makes no
 //! slot wrong. Tests of the engine run it over a disk with faults.
 
-mod begun;
 mod engines;
 mod faults;
 mod lost;
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,6 +22,8 @@ use avsg_testkit::faulty_disk::{Fault, Faults};
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture, tier};
 
+use crate::faults::patiently;
+
 /// Rows of each layer.
 const ROWS: usize = 512;
 const K: usize = 24;
@@ -39,7 +39,7 @@ struct Setting {
     cores: usize,
     file: PoolFile,
     /// The folder of the file.
-    _folder: Rc<Scratch>,
+    folder: Rc<Scratch>,
 }
 
 impl Setting {
@@ -47,7 +47,7 @@ impl Setting {
     fn new(segments: &'static [[usize; 2]]) -> Self {
         let folder = Rc::new(Scratch::new());
         let file = adapted(PoolFile::new(folder.path()));
-        Self { segments, cores: 2, file, _folder: folder }
+        Self { segments, cores: 2, file, folder }
     }
 
     fn format(&self) -> RowFormat {
@@ -129,33 +129,22 @@ struct Server {
 }
 
 impl Server {
-    /// Returns a server whose pool has all rows but these: layer and row.
+    /// Returns a server over a kept file that has all rows but these: layer and row. The file is made and filled without
+    /// the setting's time limit.
     fn new(setting: &Setting, layer: usize, unwritten: &[(usize, usize)]) -> Self {
-        let faults = Faults::default();
-        let pool = HostPool::in_file(&setting.in_file(), true, &|disk| faults.wrap(disk)).unwrap();
+        let mut config = setting.in_file();
+        let file = config.file.as_mut().unwrap();
+        (file.keep, file.path) = (true, setting.folder.file(&setting.folder.count().to_string()));
+        let timeout = std::mem::replace(&mut file.timeout, Duration::from_mins(1));
+        let filled = HostPool::new(&config).unwrap();
         let all = (0..ROWS).flat_map(|row| (0..OF_LAYER.len()).map(move |layer| (layer, row)));
-        all.filter(|at| !unwritten.contains(at)).for_each(|at| write(&pool, at));
+        all.filter(|at| !unwritten.contains(at)).for_each(|at| write(&filled, at));
         // Rows in the queue of writes would not be read from the disk.
-        pool.flush().unwrap();
-        Self::over(setting, layer, pool, faults)
-    }
-
-    /// Returns a server over a pool whose file exists, with this time limit.
-    fn with_limit(mut setting: Setting, layer: usize, timeout: Duration) -> Self {
-        // The file is made and filled with a longer limit.
-        let path = setting.file.path.join("kept");
-        setting.file = PoolFile { keep: true, path, ..setting.file };
-        let filled = HostPool::new(&setting.in_file()).unwrap();
-        fill(&filled);
         filled.flush().unwrap();
         drop(filled);
-        setting.file.timeout = timeout;
+        config.file.as_mut().unwrap().timeout = timeout;
         let faults = Faults::default();
-        let pool = HostPool::in_file(&setting.in_file(), false, &|disk| faults.wrap(disk)).unwrap();
-        Self::over(&setting, layer, pool, faults)
-    }
-
-    fn over(setting: &Setting, layer: usize, pool: HostPool, faults: Faults) -> Self {
+        let pool = HostPool::in_file(&config, false, &|disk| faults.wrap(disk)).unwrap();
         let config = Config { states: REQUESTS, ..setting.config() };
         let engine = Engine::new(config, pool).unwrap();
         let plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
@@ -197,29 +186,10 @@ impl Server {
 
     /// Compares the rows of all requests that did not fail.
     fn check(&self, plan: &Plan, owned: &OwnedBatch, layer: usize) {
-        let failed: BTreeSet<_> = plan.failures().map(|failure| failure.request).collect();
-        let mut compared = 0;
-        exact::for_each_id(
-            &owned.batch(),
-            self.engine.pool().format().bytes(),
-            |row| plan.slots(row),
-            |state, slot, bytes| self.engine.buffer().slot_bytes(state, layer, slot, bytes).is_ok(),
-            |_, id| (id, layer as u32),
-            |selected| {
-                if !failed.contains(&selected.request) {
-                    compared += exact::assert_exact(selected, layer);
-                }
-            },
-        );
-        assert_eq!(compared, (REQUESTS - failed.len()) * K);
+        let compared =
+            exact::check_step(&self.engine, plan, owned, layer, |_, id| (id, layer as u32));
+        assert_eq!(compared, (REQUESTS - plan.failures().count()) * K);
     }
-}
-
-/// Repeats a transfer as long as it runs out of time, which it may on a machine with other work.
-fn patiently(mut transfer: impl FnMut() -> Result<()>) {
-    let late = |error: &avsg::Error| error.to_string().contains("timed out");
-    let result = (0..1000).map(|_| transfer()).find(|result| !result.as_ref().is_err_and(late));
-    result.expect("an end of the waits").unwrap();
 }
 
 fn write(pool: &HostPool, (layer, row): (usize, usize)) {

@@ -12,7 +12,7 @@ use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier;
 
-use super::{check_by_reader, check_row, config, expect_error, write, write_and_flush};
+use super::{check_all, check_row, config, expect_error, write, write_and_flush};
 
 const LAYERS: usize = 2;
 const ROWS: usize = 50;
@@ -22,11 +22,6 @@ const STRIDE: u64 = 2048;
 const RECORD: u64 = 4096;
 /// Where the records begin: behind two headers.
 const START: u64 = 32768;
-
-fn kept(folder: &Scratch) -> PoolConfig {
-    let file = PoolFile { keep: true, ..PoolFile::new(folder.file("rows")) };
-    config(LAYERS, ROWS, &[1900, 140], file)
-}
 
 /// A kept file, and the pool that it holds. Both use the page cache, so that one sees what the other writes.
 struct Kept {
@@ -85,8 +80,7 @@ fn check(pool: &HostPool, damaged: &[(usize, usize)]) {
 #[test]
 fn another_geometry_is_refused_by_name() {
     let folder = Scratch::new();
-    let made = kept(&folder);
-    drop(HostPool::new(&made).unwrap());
+    let made = Kept::new(&folder, "rows").config;
     let file = made.file.clone().unwrap();
     let other = |layers, rows, segments: &[usize]| config(layers, rows, segments, file.clone());
     let per_layer = PoolConfig { indexers: Indexers::of_layers(&[0, 1]).unwrap(), ..made.clone() };
@@ -132,12 +126,9 @@ fn two_damaged_headers_are_refused() {
 #[test]
 fn a_shorter_file_is_refused() {
     let folder = Scratch::new();
-    let config = kept(&folder);
-    let pool = HostPool::new(&config).unwrap();
-    write_and_flush(&pool, 0..ROWS, 0);
-    let path = folder.file("rows");
-    let whole = fs::metadata(&path).unwrap().len();
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let Kept { config, file } = Kept::new(&folder, "rows");
+    let pool = HostPool::open(&config).unwrap();
+    let whole = file.metadata().unwrap().len();
     file.set_len(whole - 4 * RECORD).unwrap();
     let read = pool.read_row(1, ROWS - 1, &mut [0; BYTES]);
     expect_error(read, &["row 49 of layer 1 is not whole", "cut off"]);
@@ -161,28 +152,28 @@ fn a_shorter_file_is_refused() {
         expect_error(HostPool::open(&config), &["header of the pool file is", part]);
         expect_error(PoolConfig::stored_in(config.file.as_ref().unwrap()), &[part]);
     }
-    fs::write(&path, "a text\n").unwrap();
+    fs::write(folder.file("rows"), "a text\n").unwrap();
     expect_error(HostPool::open(&config), &["not that of a pool"]);
 }
 
 #[test]
 fn after_a_failed_fdatasync_no_later_flush_succeeds() {
     let folder = Scratch::new();
-    let config = kept(&folder);
+    let kept = Kept::new(&folder, "rows");
     let faults = Faults::default();
-    let pool = HostPool::in_file(&config, true, &|disk| faults.wrap(disk)).unwrap();
-    write_and_flush(&pool, 0..10, 0);
-    write(&pool, 10..20, 0).unwrap();
+    let pool = HostPool::in_file(&kept.config, false, &|disk| faults.wrap(disk)).unwrap();
+    write_and_flush(&pool, 0..10, 1);
+    write(&pool, 10..20, 1).unwrap();
     faults.set_sync(5);
     expect_error(pool.flush(), &["fdatasync for"]);
     faults.clear();
     for _ in 0..2 {
         expect_error(pool.flush(), &["failed at an earlier flush"]);
     }
-    pool.read_row(0, 15, &mut [0; BYTES]).unwrap();
+    check_row(&pool, 0, 15, 1);
     drop(pool);
-    let pool = HostPool::open(&config).unwrap();
-    pool.read_row(0, 9, &mut [0; BYTES]).unwrap();
+    let pool = kept.open();
+    check_row(&pool, 0, 9, 1);
     pool.flush().unwrap();
 }
 
@@ -209,7 +200,7 @@ fn a_flipped_bit_and_a_hole_are_reported_and_a_row_of_zeros_is_not() {
     check(&pool, &[(1, 7)]);
     (0..ROWS).for_each(|row| kept.flip(offset(row % LAYERS, row), 3));
     write_and_flush(&pool, 0..ROWS, 1);
-    check_by_reader(pool.store().unwrap(), |_, _| 1);
+    check_all(&pool, |_, _| 1);
 }
 
 #[test]

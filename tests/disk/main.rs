@@ -1,21 +1,20 @@
 //! Pools whose rows are in a file: rows are read back by every way to read them, faults are errors that
-//! name the row, and after a crash or a kill each row is whole or reported.
+//! name the row, and after a loss of power each row is whole or reported.
 
 mod crash;
 mod create;
 mod faults;
 mod file_pool;
 mod kept;
-mod kills;
 mod round_trip;
 mod sessions;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use avsg::disk::{PoolFile, Reader, Store};
+use avsg::disk::{PoolFile, Store};
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg::rows::RowFormat;
+use avsg_testkit::refusal::expect_error;
 use avsg_testkit::scratch::adapted;
 use avsg_testkit::splitmix::SplitMix64;
 
@@ -63,81 +62,15 @@ fn numbered(number: u64, seed: u64, len: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(len).collect()
 }
 
-/// Checks that the error is one line, has a remedy and contains all of `parts`, and returns it.
-#[track_caller]
-fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) -> String {
-    let Err(error) = result else { panic!("an error was expected: {parts:?}") };
-    let text = error.to_string();
-    assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
-    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
-    text
-}
-
-/// Memory for the records of some rows of one indexer, and the reader that fills it.
-struct Records {
-    store: Arc<Store>,
-    reader: Reader,
-    memory: Vec<u8>,
-    start: usize,
-}
-
-impl Records {
-    fn new(store: &Arc<Store>, most: usize) -> Self {
-        let memory = vec![0u8; most * store.layout().max_record_bytes() + 4096];
-        let start = memory.as_ptr().align_offset(4096);
-        let reader = Reader::new(store, most).unwrap();
-        Self { store: Arc::clone(store), reader, memory, start }
-    }
-
-    /// Reads the records of these rows, and returns which of them were read.
-    fn read(&mut self, indexer: usize, rows: &[usize]) -> (avsg::Result<()>, Vec<bool>) {
-        let len = self.store.layout().record_bytes(indexer);
-        self.memory.fill(0);
-        for (n, &row) in rows.iter().enumerate() {
-            let to = self.memory[self.start + n * len..][..len].as_mut_ptr();
-            // SAFETY: each record has its own place in the memory, which lives longer than the reads:
-            // a test that ends a run with reads under way waits for them.
-            let number = unsafe { self.reader.push(indexer, row, to) };
-            match number {
-                Ok(number) => assert_eq!(number, n),
-                Err(error) => return (Err(error), vec![]),
-            }
-        }
-        let mut done = vec![0; rows.len()];
-        let result = self.reader.run(&mut |n| done[n] += 1);
-        assert!(done.iter().all(|&times| times <= 1));
-        (result, done.iter().map(|&times| times == 1).collect())
-    }
-
-    /// Returns the row of a layer in the record at this place of the last list.
-    fn row(&self, n: usize, layer: usize, row: usize) -> avsg::Result<&[u8]> {
-        let len = self.store.layout().record_bytes(self.store.layout().indexer_of(layer));
-        self.store.row_in(&self.memory[self.start + n * len..][..len], layer, row)
-    }
-
-    /// Checks the version of such a row.
-    #[track_caller]
-    fn check(&self, n: usize, layer: usize, row: usize, version: usize) {
-        let expected = bytes_of(layer, row, version, self.store.layout().row_range(layer).len());
-        assert!(self.row(n, layer, row).unwrap() == expected, "layer {layer}, row {row}");
-    }
-}
-
-/// Reads all rows of a store through a reader, and checks their versions.
-fn check_by_reader(store: &Arc<Store>, version: impl Fn(usize, usize) -> usize) {
-    let layout = store.layout();
-    // Even rows backwards, then odd rows: the reader sorts them.
-    let backwards = || (0..layout.rows()).rev();
-    let rows: Vec<_> = backwards().step_by(2).chain(backwards().skip(1).step_by(2)).collect();
-    let mut records = Records::new(store, rows.len());
-    for indexer in 0..layout.indexers() {
-        let (result, done) = records.read(indexer, &rows);
-        result.unwrap();
-        assert!(done.iter().all(|&done| done));
-        for layer in (0..layout.layers()).filter(|&layer| layout.indexer_of(layer) == indexer) {
-            for (n, &row) in rows.iter().enumerate() {
-                records.check(n, layer, row, version(layer, row));
-            }
-        }
+/// Reads all rows of a pool by a range, and checks their versions.
+fn check_all(pool: &HostPool, version: impl Fn(usize, usize) -> usize) {
+    let (rows, len) = (pool.rows(), pool.format().bytes());
+    let layers: Vec<_> = (0..pool.layers()).collect();
+    let mut read = vec![0; layers.len() * rows * len];
+    pool.read_rows(&layers, 0, &mut read).unwrap();
+    for (at, bytes) in read.chunks_exact(len).enumerate() {
+        let (layer, row) = (at / rows, at % rows);
+        let expected = bytes_of(layer, row, version(layer, row), len);
+        assert!(bytes == expected, "layer {layer}, row {row}");
     }
 }

@@ -5,7 +5,7 @@ use avsg::indexers::Indexers;
 use avsg::pool::{HostPool, PoolConfig, Role};
 use avsg_testkit::scratch::Scratch;
 
-use super::{bytes_of, check_by_reader, check_row, config, expect_error, write};
+use super::{bytes_of, check_all, check_row, config, expect_error, write};
 
 const ROWS: usize = 100;
 
@@ -29,10 +29,13 @@ fn rows_are_read_back_by_every_way() {
             assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
             let bytes: usize = segments.iter().sum();
             write(&pool, 0..ROWS, 0).unwrap();
-            let (store, stats) = (pool.store().unwrap(), pool.store().unwrap().stats());
-            check_by_reader(store, |_, _| 0);
+            let stats = pool.store().unwrap().stats();
+            check_all(&pool, |_, _| 0);
             assert_eq!(stats.rows_appended, (layers * ROWS) as u64);
-            assert!(stats.written_bytes <= store.info().file_bytes, "each record is written once");
+            assert!(
+                stats.written_bytes <= pool.store().unwrap().info().file_bytes,
+                "each record is written once"
+            );
             for layer in (0..layers).rev() {
                 for row in (0..ROWS).step_by(2) {
                     pool.write_row(layer, row, &bytes_of(layer, row, 1, bytes)).unwrap();
@@ -41,9 +44,9 @@ fn rows_are_read_back_by_every_way() {
             for row in 0..ROWS {
                 (0..layers).for_each(|layer| check_row(&pool, layer, row, 1 - row % 2));
             }
-            check_by_reader(store, |_, row| 1 - row % 2);
+            check_all(&pool, |_, row| 1 - row % 2);
             pool.flush().unwrap();
-            check_by_reader(store, |_, row| 1 - row % 2);
+            check_all(&pool, |_, row| 1 - row % 2);
         }
     }
     assert_eq!(folder.count(), 0, "private files have no name");
@@ -157,4 +160,14 @@ fn what_only_memory_has_is_refused_by_name() {
     let memory = HostPool::new(&PoolConfig::new(1, 1, pool.format().clone())).unwrap();
     assert!(memory.store().is_none());
     memory.flush().unwrap();
+}
+
+#[test]
+fn a_range_of_layers_has_the_rows_of_a_record_that_is_partly_in_the_queue() {
+    let folder = Scratch::new();
+    let pool = HostPool::new(&config(2, 8, &[64], PoolFile::new(folder.path()))).unwrap();
+    write(&pool, 0..8, 0).unwrap();
+    pool.flush().unwrap();
+    pool.write_row(0, 5, &bytes_of(0, 5, 1, 64)).unwrap();
+    check_all(&pool, |layer, row| usize::from((layer, row) == (0, 5)));
 }

@@ -7,47 +7,54 @@ use std::path::PathBuf;
 use avsg::disk::{PoolFile, PoolSessions, Session};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_testkit::scratch::Scratch;
-use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::tier;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::crash::Volatile;
 use super::{check_row, config, expect_error, numbered, stored, write_and_flush};
 
-const LAYERS: usize = 2;
-const ROWS: usize = 64;
-const BYTES: usize = 700;
+pub(super) const LAYERS: usize = 2;
+pub(super) const ROWS: usize = 64;
+pub(super) const BYTES: usize = 700;
 /// Rows of a block.
-const BLOCK: usize = 8;
+pub(super) const BLOCK: usize = 8;
 const TOKEN: usize = 20;
-const SESSIONS: PoolSessions =
+pub(super) const SESSIONS: PoolSessions =
     PoolSessions { count: 3, rows: BLOCK, bytes: 30, token_bytes: TOKEN };
 const HEADER: u64 = 16384;
 
-fn kept(path: PathBuf, sessions: PoolSessions) -> PoolConfig {
+pub(super) fn kept(path: PathBuf, sessions: PoolSessions) -> PoolConfig {
     let file = PoolFile { keep: true, buffered: true, queue_bytes: 1, ..PoolFile::new(path) };
     config(LAYERS, ROWS, &[BYTES], PoolFile { sessions, ..file })
 }
 
+/// Returns the bytes of a version of a row, which begin with the version.
+pub(super) fn bytes_of(layer: usize, row: usize, version: u64) -> Vec<u8> {
+    numbered(version, version * 1009 + (layer * ROWS + row) as u64, BYTES)
+}
+
 /// What a session is to be: the version of each token, and the blocks.
 #[derive(Clone, Default, Debug, PartialEq)]
-struct State {
-    versions: Vec<u64>,
-    blocks: Vec<i32>,
+pub(super) struct State {
+    pub versions: Vec<u64>,
+    pub blocks: Vec<i32>,
 }
 
 impl State {
-    fn row(&self, token: usize) -> usize {
+    pub fn row(&self, token: usize) -> usize {
         self.blocks[token / BLOCK] as usize * BLOCK + token % BLOCK
     }
 
+    /// Returns whether the session has a row.
+    pub fn has(&self, row: usize) -> bool {
+        (0..self.versions.len()).any(|token| self.row(token) == row)
+    }
+
     /// Adds tokens of a version, and writes them without a commit.
-    fn write(&mut self, pool: &HostPool, count: usize, version: u64) -> avsg::Result<()> {
+    pub fn write(&mut self, pool: &HostPool, count: usize, version: u64) -> avsg::Result<()> {
         for _ in 0..count {
             self.versions.push(version);
             let row = self.row(self.versions.len() - 1);
             for layer in 0..LAYERS {
-                pool.write_row(layer, row, &numbered(version, version + layer as u64, BYTES))?;
+                pool.write_row(layer, row, &bytes_of(layer, row, version))?;
             }
             stored(pool).write_tokens(row, &numbered(version, row as u64, TOKEN))?;
         }
@@ -58,20 +65,20 @@ impl State {
         vec![self.versions.len() as u8; self.versions.len() % 30]
     }
 
-    fn commit(&self, pool: &HostPool, session: usize) -> avsg::Result<()> {
+    pub fn commit(&self, pool: &HostPool, session: usize) -> avsg::Result<()> {
         stored(pool).commit_session(session, self.versions.len(), &self.blocks, &self.bytes())
     }
 
     /// Checks that a session is this one, with all of its rows and data.
     #[track_caller]
-    fn check(&self, pool: &HostPool, session: usize) {
+    pub fn check(&self, pool: &HostPool, session: usize) {
         let (length, blocks, bytes) = (self.versions.len(), self.blocks.clone(), self.bytes());
         assert_eq!(stored(pool).session(session).unwrap(), Session { length, blocks, bytes });
         for (token, &version) in self.versions.iter().enumerate() {
             let (row, mut read, mut data) = (self.row(token), [0; BYTES], [0; TOKEN]);
             for layer in 0..LAYERS {
                 pool.read_row(layer, row, &mut read).unwrap();
-                assert!(read[..] == numbered(version, version + layer as u64, BYTES));
+                assert!(read[..] == bytes_of(layer, row, version));
             }
             stored(pool).read_tokens(row, &mut data).unwrap();
             assert!(data[..] == numbered(version, row as u64, TOKEN));
@@ -86,31 +93,17 @@ fn state(pool: &HostPool, session: usize, blocks: &[i32], count: usize, version:
     state
 }
 
-/// That a session opens at its last commit is checked by the random calls of `bindings/c/tests/fuzz`.
 #[test]
-fn what_a_session_has_is_not_overwritten() {
+fn what_a_session_has_is_not_overwritten_and_a_wrong_commit_changes_nothing() {
     let folder = Scratch::new();
     let config = kept(folder.file("rows"), SESSIONS);
     let pool = HostPool::new(&config).unwrap();
     assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
-    let one = state(&pool, 0, &[5, 1], 11, 7);
-    for row in [40, 47, 8, 10] {
-        let parts = ["a session keeps the first", "commit the session without them"];
-        expect_error(pool.write_row(1, row, &[0; BYTES]), &parts);
-        expect_error(pool.write_rows(&[0, 1], row, &[0; 2 * BYTES]), &parts);
-        expect_error(stored(&pool).write_tokens(row, &[0; TOKEN]), &parts);
-    }
-    // No row of a block that two sessions have can be written.
-    one.commit(&pool, 1).unwrap();
-    expect_error(pool.write_row(0, 15, &[0; BYTES]), &["first 8 rows of block 1"]);
-    one.check(&pool, 0);
-}
-
-#[test]
-fn a_commit_of_what_is_missing_or_cannot_be_is_refused_and_changes_nothing() {
-    let folder = Scratch::new();
-    let pool = HostPool::new(&kept(folder.file("rows"), SESSIONS)).unwrap();
     let one = state(&pool, 0, &[2], 5, 3);
+    let parts = ["a session keeps the first 5 rows", "commit the session without them"];
+    expect_error(pool.write_row(1, 20, &[0; BYTES]), &parts);
+    expect_error(pool.write_rows(&[0, 1], 16, &[0; 2 * BYTES]), &parts);
+    expect_error(stored(&pool).write_tokens(20, &[0; TOKEN]), &parts);
     pool.write_row(0, 21, &[1; BYTES]).unwrap();
     expect_error(
         stored(&pool).commit_session(0, 6, &[2], &[]),
@@ -208,55 +201,4 @@ fn a_file_of_version_2_opens_without_sessions_and_stays_as_it_is() {
     expect_error(stored(&pool).session(0), &["session is 0"]);
     drop(pool);
     assert!(std::fs::read(folder.file("rows")).unwrap() == bytes);
-}
-
-#[test]
-fn after_a_loss_of_power_a_session_is_as_a_commit_left_it() {
-    let crashes = if tier::thorough() { 4000 } else { 150 };
-    let folder = Scratch::new();
-    let config = kept(folder.file("rows"), SESSIONS);
-    drop(HostPool::new(&config).unwrap());
-    let (mut random, mut version, mut commits) = (SplitMix64::new(53), 0, 0);
-    let mut sessions = [State::default(), State::default(), State::default()];
-    for _ in 0..crashes {
-        let (pool, volatile) = Volatile::open(&config);
-        volatile.set_left(random.below(150));
-        // A commit that was under way.
-        let mut under_way = None;
-        while under_way.is_none() {
-            let at = random.below(3);
-            let mut next = sessions[at].clone();
-            if random.below(3) == 0 {
-                next.versions.truncate(random.below(next.versions.len() + 1));
-                next.blocks.truncate(next.versions.len().div_ceil(BLOCK));
-            } else {
-                let used = sessions.iter().flat_map(|state| state.blocks.clone());
-                let used: Vec<_> = used.collect();
-                let free = (0..(ROWS / BLOCK) as i32).find(|block| !used.contains(block));
-                next.blocks.extend(free);
-                version += 1;
-                let room = next.blocks.len() * BLOCK - next.versions.len();
-                let count = random.below(room.min(5) + 1);
-                if next.write(&pool, count, version).is_err() {
-                    break;
-                }
-            }
-            match next.commit(&pool, at) {
-                Ok(()) => (commits, sessions[at]) = (commits + 1, next),
-                Err(_) => under_way = Some((at, next)),
-            }
-        }
-        volatile.lose(&mut random);
-        drop(pool);
-        let pool = HostPool::open(&config).unwrap();
-        if let Some((at, next)) = under_way
-            && stored(&pool).session(at).unwrap().blocks == next.blocks
-            && stored(&pool).session(at).unwrap().length == next.versions.len()
-        {
-            sessions[at] = next;
-        }
-        sessions.iter().enumerate().for_each(|(at, state)| state.check(&pool, at));
-    }
-    println!("{}: {crashes} crashes, {commits} commits", tier::name());
-    assert!(commits > crashes / 2);
 }

@@ -8,6 +8,7 @@ use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Segment, Strides};
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::refusal::expect_error;
 use avsg_testkit::{exact, fixture, memory};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -40,16 +41,6 @@ fn pool_in(memory: Chunk, config: &PoolConfig, stride: usize) -> HostPool {
     let layout = HostLayout { regions: &regions, strides: &strides, parts: &[part] };
     // SAFETY: the callers pass such memory.
     HostPool::new(&unsafe { config.clone().with_layout(&layout) }.unwrap()).unwrap()
-}
-
-/// Checks that the error is one line, has a remedy and contains all of `parts`.
-pub fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) {
-    let Err(error) = result else { panic!("an error was expected: {parts:?}") };
-    let text = error.to_string();
-    assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
-    for part in parts {
-        assert!(text.contains(part), "{part:?} in {text:?}");
-    }
 }
 
 /// An engine that has done a valid step, and the number of valid steps after that one.

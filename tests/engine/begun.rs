@@ -1,14 +1,16 @@
-//! Transfers from memory that are under way: workers copy, and each is exact after its wait. That plans and engines are dropped
-//! meanwhile is checked by `bindings/c/tests`.
+//! Transfers that are under way: workers copy or a disk reads, and each is exact after its wait. That plans and engines are
+//! dropped meanwhile is checked by `bindings/c/tests`.
 
 use std::sync::Arc;
 
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
-use avsg::engine::{Batch, Config, Engine};
-use avsg::rows::RowFormat;
+use avsg::disk::PoolFile;
+use avsg::engine::{Batch, Config, Engine, Indexers};
+use avsg::rows::{RowFormat, Segment};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::scratch::Scratch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::{exact, fixture};
 
@@ -37,14 +39,32 @@ fn check(engine: &Engine, plan: &avsg::plan::Plan, owned: &OwnedBatch) {
 }
 
 #[test]
-fn plans_that_are_copied_by_workers_are_exact_after_their_waits_in_any_order() {
-    let format = RowFormat::segments(&[1024, 128]).unwrap();
-    let mut random = SplitMix64::new(5);
-    for threads in [1, 2, 4] {
+fn several_plans_that_are_under_way_are_exact_after_their_waits_in_any_order() {
+    let (mut random, folder) = (SplitMix64::new(5), Scratch::new());
+    // Rows of a file that are read through a bounce buffer, and ones that are read into slots.
+    let memory = [Segment { bytes: 1024, stride: 1024 }, Segment { bytes: 128, stride: 128 }];
+    let slots = [Segment { bytes: 1000, stride: 1024 }];
+    for (threads, segments, io_uring) in [
+        (1, &memory[..], None),
+        (2, &memory, None),
+        (4, &memory, None),
+        (2, &memory, Some(true)),
+        (1, &slots, Some(true)),
+        (3, &slots, Some(false)),
+    ] {
+        let format = RowFormat::strided(segments).unwrap();
         let workers = WorkerPool::new(&WorkerConfig::new(threads)).unwrap();
         let config = Config { cores: 3, ..Config::new(Params::wide(K as u32, 1, 256), 2 * GROUPS) };
         let config = Config { under_way: GROUPS, ..config };
-        let pool = Arc::new(fixture::pool(2, ROWS, format.clone()));
+        let pool = fixture::pool(2, ROWS, format.clone());
+        let in_file = io_uring.map(|io_uring| {
+            let file = PoolFile { io_uring, ..PoolFile::new(folder.path()) };
+            let pool = fixture::in_file(&pool, &Indexers::default(), file);
+            // Rows in the queue of writes would not be read from the disk.
+            pool.flush().unwrap();
+            pool
+        });
+        let pool = Arc::new(in_file.unwrap_or(pool));
         let mut engine = Engine::with_workers(config, pool, &workers).unwrap();
         let mut plans: Vec<_> = (0..GROUPS).map(|_| engine.new_plan(2, 2).unwrap()).collect();
         for step in 0..30 {

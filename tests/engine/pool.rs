@@ -12,8 +12,7 @@ use avsg::pool::{DESC_BYTES, HostPool, Pages, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::fixture;
-
-use crate::bad_batches::expect_error;
+use avsg_testkit::refusal::expect_error;
 
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();

@@ -10,49 +10,34 @@ use avsg::rows::RowFormat;
 use avsg::system::available_memory;
 use avsg_testkit::fixture;
 use avsg_testkit::scratch::{Scratch, adapted};
+use libc::{
+    PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
+    SYS_clone3, SYS_fallocate, SYS_flock, SYS_fstatfs, SYS_io_uring_enter, SYS_madvise,
+    SYS_memfd_create, SYS_open, SYS_openat, SYS_prlimit64, c_long, prctl, sock_filter, sock_fprog,
+};
 use rustix::io::Errno;
-
-/// The call of rustix; the standard library calls `openat`.
-const OPEN: u32 = 2;
-const MADVISE: u32 = 28;
-const FLOCK: u32 = 73;
-const FSTATFS: u32 = 138;
-const OPENAT: u32 = 257;
-const FALLOCATE: u32 = 285;
-const PRLIMIT64: u32 = 302;
-const MEMFD_CREATE: u32 = 319;
-const IO_URING_ENTER: u32 = 426;
-const CLONE3: u32 = 435;
-
-unsafe extern "C" {
-    fn prctl(option: i32, ...) -> i32;
-}
-
-/// `struct sock_filter`, an instruction of a filter.
-#[repr(C)]
-struct Instruction(u16, u8, u8, u32);
-
-/// `struct sock_fprog`.
-#[repr(C)]
-struct Filter(u16, *const Instruction);
 
 /// Runs a function in a thread in which a system call fails with this error, and returns its result as text; `None`
 /// if this system has no filters.
 fn refusing(
-    call: u32,
+    call: c_long,
     errno: Errno,
     run: impl FnOnce() -> avsg::Result<()> + Send,
 ) -> Option<String> {
-    let (no_new_privileges, seccomp, mode_filter) = (38, 22, 2usize);
-    let code = 0x0005_0000 | errno.raw_os_error().cast_unsigned();
-    let (load, unless) = (Instruction(0x20, 0, 0, 0), Instruction(0x15, 0, 1, call));
-    let list = [load, unless, Instruction(6, 0, 0, code), Instruction(6, 0, 0, 0x7fff_0000)];
+    let instruction = |code, jf, k| sock_filter { code, jt: 0, jf, k };
+    // It loads the number of the call, and skips the next instruction unless it is this one.
+    let list = [
+        instruction(0x20, 0, 0),
+        instruction(0x15, 1, call as u32),
+        instruction(6, 0, SECCOMP_RET_ERRNO | errno.raw_os_error().cast_unsigned()),
+        instruction(6, 0, SECCOMP_RET_ALLOW),
+    ];
     let limited = || {
-        let filter = Filter(list.len() as u16, list.as_ptr());
+        let filter = sock_fprog { len: list.len() as u16, filter: list.as_ptr().cast_mut() };
         // SAFETY: both options change the calling thread alone, and the kernel copies the filter.
         let set = unsafe {
-            prctl(no_new_privileges, 1usize, 0usize, 0usize, 0usize) == 0
-                && prctl(seccomp, mode_filter, &raw const filter) == 0
+            prctl(PR_SET_NO_NEW_PRIVS, 1usize, 0usize, 0usize, 0usize) == 0
+                && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER as usize, &raw const filter) == 0
         };
         set.then(|| run().map_or_else(|error| error.to_string(), |()| "made".to_owned()))
     };
@@ -80,20 +65,20 @@ fn a_refused_call_is_done_without_or_has_a_remedy_for_its_errno() {
     let file = adapted(PoolFile::new(folder.path()));
     let config = PoolConfig::new(1, 64, RowFormat::single(64).unwrap());
     for (call, errno, outcome) in [
-        (MADVISE, Errno::INVAL, "made"),
-        (MADVISE, Errno::PERM, "made"),
-        (PRLIMIT64, Errno::PERM, "made"),
-        (FSTATFS, Errno::NOSYS, "made"),
-        (IO_URING_ENTER, Errno::PERM, "made"),
-        (MEMFD_CREATE, Errno::PERM, "seccomp"),
-        (MEMFD_CREATE, Errno::MFILE, "ulimit -n"),
-        (FLOCK, Errno::NOLCK, "free memory for locks"),
-        (OPEN, Errno::NOENT, "mount /proc"),
-        (OPEN, Errno::MFILE, "ulimit -n"),
-        (FALLOCATE, Errno::NOSYS, "seccomp"),
-        (FALLOCATE, Errno::OPNOTSUPP, "reserves space"),
-        (CLONE3, Errno::PERM, "seccomp"),
-        (CLONE3, Errno::AGAIN, "ulimit -u"),
+        (SYS_madvise, Errno::INVAL, "made"),
+        (SYS_madvise, Errno::PERM, "made"),
+        (SYS_prlimit64, Errno::PERM, "made"),
+        (SYS_fstatfs, Errno::NOSYS, "made"),
+        (SYS_io_uring_enter, Errno::PERM, "made"),
+        (SYS_memfd_create, Errno::PERM, "seccomp"),
+        (SYS_memfd_create, Errno::MFILE, "ulimit -n"),
+        (SYS_flock, Errno::NOLCK, "free memory for locks"),
+        (SYS_open, Errno::NOENT, "mount /proc"),
+        (SYS_open, Errno::MFILE, "ulimit -n"),
+        (SYS_fallocate, Errno::NOSYS, "seccomp"),
+        (SYS_fallocate, Errno::OPNOTSUPP, "reserves space"),
+        (SYS_clone3, Errno::PERM, "seccomp"),
+        (SYS_clone3, Errno::AGAIN, "ulimit -u"),
     ] {
         let Some(text) = refusing(call, errno, || make(&config, &file)) else { return };
         println!("{call} {errno:?}: {text}");
@@ -103,9 +88,10 @@ fn a_refused_call_is_done_without_or_has_a_remedy_for_its_errno() {
 
 #[test]
 fn a_pool_in_memory_and_an_engine_need_no_file_that_tells_of_the_machine() {
-    for (call, errno) in [OPEN, OPENAT].into_iter().zip([Errno::NOENT, Errno::MFILE]) {
+    // rustix calls `open`, and the standard library `openat`.
+    for (call, errno) in [SYS_open, SYS_openat].into_iter().zip([Errno::NOENT, Errno::MFILE]) {
         let make = || {
-            assert_eq!(available_memory::bytes().is_none(), call == OPENAT);
+            assert_eq!(available_memory::bytes().is_none(), call == SYS_openat);
             let pool = fixture::pool(1, 64, RowFormat::single(64).unwrap());
             fixture::engine(Params::wide(8, 1, 64), 1, 2, pool).new_plan(1, 1).map(drop)
         };

@@ -4,7 +4,6 @@ use avsg::device::params::{ID_LIMIT, Lifetime, Params};
 use avsg::device::request::status;
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier::thorough;
 use avsg_testkit::{exact, fixture};
 
@@ -41,20 +40,16 @@ fn every_number_of_slots_hits_as_exact_lru_does_at_the_largest_ids() {
             let pool = fixture::pool(1, ROWS as usize, RowFormat::single(16).unwrap());
             let mut engine = fixture::engine(params, 1, 2, pool);
             let mut plan = engine.new_plan(1, 1).unwrap();
-            let (mut random, mut missed, steps) = (SplitMix64::new(slots.into()), 0, 30);
-            // The ids that were used last, as many as there are slots.
-            let end = FIRST + FILLING * K as i32;
-            let mut last: Vec<i32> = (end - slots as i32..end).collect();
+            let (mut missed, steps, most, held) = (0, 30, K as i32, slots as i32);
+            let end = FIRST + FILLING * most;
             for step in -FILLING..steps {
-                // The first steps fill every table, and later ones select again what an LRU buffer holds.
-                let from = end + step * K as i32;
-                let ids = match step {
-                    ..0 => (from..from + K as i32).collect(),
-                    _ => {
-                        random.shuffle(&mut last);
-                        last[..K].to_vec()
-                    }
+                // The first steps fill every table, and later ones select again what an LRU buffer holds: of the ids
+                // that were used last as many as there are slots.
+                let from = match step {
+                    ..0 => end + step * most,
+                    _ => end - held + step * 977 % (held - most + 1),
                 };
+                let ids: Vec<i32> = (from..from + most).collect();
                 let owned = batch(&ids);
                 engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
                 let rows = exact::check_step(&engine, &plan, &owned, 0, |_, id| (id - FIRST, 0));

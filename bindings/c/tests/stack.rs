@@ -18,6 +18,9 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::tier::SEED;
+use libc::{
+    pthread_attr_destroy, pthread_attr_init, pthread_attr_setstack, pthread_create, pthread_join,
+};
 
 /// The most bytes that a call may use of its thread's stack, thread-local variables included.
 const MOST: usize = if cfg!(debug_assertions) { 48 << 10 } else { 16 << 10 };
@@ -26,22 +29,6 @@ const MOST_OF_FILE: usize = MOST + (16 << 10);
 /// Bytes of the stack that calls are measured on: kernels without optimisation take 300 KiB.
 const STACK: usize = 4 << 20;
 const UNUSED: u8 = 0xA7;
-
-/// `pthread_attr_t` of Linux.
-type Attributes = [u64; 8];
-
-unsafe extern "C" {
-    fn pthread_attr_init(attributes: *mut Attributes) -> i32;
-    fn pthread_attr_setstack(attributes: *mut Attributes, stack: *mut u8, bytes: usize) -> i32;
-    fn pthread_attr_destroy(attributes: *mut Attributes) -> i32;
-    fn pthread_create(
-        thread: *mut usize,
-        attributes: *const Attributes,
-        start: extern "C" fn(*mut c_void) -> *mut c_void,
-        argument: *mut c_void,
-    ) -> i32;
-    fn pthread_join(thread: usize, result: *mut *mut c_void) -> i32;
-}
 
 /// What a thread of C runs.
 type Call<'a> = dyn FnMut() -> avsg_status + 'a;
@@ -56,11 +43,11 @@ extern "C" fn start(call: *mut c_void) -> *mut c_void {
 /// Runs a call on a thread of its own. It must succeed and may use at most `most` bytes of the thread's stack.
 fn check(stack: &mut [u8], name: &str, most: usize, mut call: &mut Call<'_>) {
     stack.fill(UNUSED);
-    let (at, len, mut thread) = (stack.as_mut_ptr(), stack.len(), 0);
+    let (at, len, mut thread) = (stack.as_mut_ptr().cast(), stack.len(), 0);
     // SAFETY: the stack is page-aligned and used by this thread alone until it is joined, and the call
     // lives as long.
     unsafe {
-        let mut attributes: Attributes = zeroed();
+        let mut attributes = zeroed();
         assert_eq!(pthread_attr_init(&mut attributes), 0);
         assert_eq!(pthread_attr_setstack(&mut attributes, at, len), 0);
         let argument = (&raw mut call).cast();

@@ -1,4 +1,5 @@
-//! What an engine over a pool in a file takes and refuses, and how engines share such a pool.
+//! What an engine over a pool in a file takes. That engines which share such a pool see each other's rows is checked by the
+//! random calls of `bindings/c/tests/fuzz`.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::system::allocator::{Allocator, MemoryKind};
 use avsg_testkit::batch::OwnedBatch;
-use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::scratch::{Scratch, adapted};
 use avsg_testkit::{exact, fixture, tier};
 
@@ -63,33 +63,6 @@ fn more_misses_than_a_bounce_buffer_or_a_list_holds_are_exact() {
             }
         }
     }
-}
-
-#[test]
-fn engines_that_share_a_pool_see_each_others_rows() {
-    let setting = Setting::new(&[[64, 64]]);
-    let pool = Arc::new(HostPool::new(&setting.in_file()).unwrap());
-    fill(&pool);
-    let engine = || Engine::new(setting.config(), Arc::clone(&pool)).unwrap();
-    let [mut first, mut second] = [engine(), engine()];
-    let mut plan = first.new_plan(1, 1).unwrap();
-    let mut owned = OwnedBatch { indexer: 1, ..OwnedBatch::new(K, 0) };
-    owned.push([0, 1, -1, ROWS as i32], &[(0..K as i32).map(|lane| lane * 3).collect()]);
-    first.step(&owned.batch(), &mut plan, 1, None).unwrap();
-    exact::check_step(&first, &plan, &owned, 1, |_, id| (id, 1));
-    let rewritten_3 = |_, id| (id, if id == 3 { 55 } else { 2 });
-    // The first engine's plan has the records in its bounce buffer now.
-    let mut rewritten = OwnedBatch::new(K, 0);
-    rewritten.push([0, 1, 3, 5], &[vec![-1; K], vec![-1; K]]);
-    let mut fresh = FreshRows::new(&setting.format(), 2);
-    (0..2).for_each(|at| fresh.put(at, 3 + at as i32, 55));
-    let segments = fresh.segments();
-    second.append(&rewritten.batch(), &[2], &segments).unwrap();
-    first.transfer(&mut plan, &[2], None).unwrap();
-    exact::check_step(&first, &plan, &owned, 2, rewritten_3);
-    let mut own = second.new_plan(1, 1).unwrap();
-    second.step(&owned.batch(), &mut own, 2, None).unwrap();
-    exact::check_step(&second, &own, &owned, 2, rewritten_3);
 }
 
 /// An allocator that counts the bytes that it gives, which have the alignment that is asked for and no more.

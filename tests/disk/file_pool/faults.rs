@@ -1,6 +1,8 @@
 //! Faults of a disk below an engine. A call that fails names the row, no slot is wrong afterwards, and the
 //! engine goes on as its error says.
 
+use std::time::Duration;
+
 use avsg::device::state::header;
 use avsg::disk::Direction;
 use avsg_testkit::batch::OwnedBatch;
@@ -10,13 +12,10 @@ use avsg_testkit::fresh::FreshRows;
 
 use super::{K, OF_LAYER, REQUESTS, ROWS, Server, batch, everywhere};
 use crate::expect_error as expect;
-use crate::faults::{EIO, ENODATA, ENOSPC};
+use crate::faults::{EIO, ENOSPC, patiently};
 
-/// The faults of a read, and what their errors name.
-const READ_FAULTS: [(Fault, &[&str]); 2] = [
-    (Fault::Errno(EIO), &["row ", "at byte ", "Input/output error"]),
-    (Fault::Errno(ENODATA), &["row ", "at byte ", "No data available"]),
-];
+/// What the error of a read names.
+const PARTS: [&str; 3] = ["row ", "at byte ", "Input/output error"];
 
 #[test]
 fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
@@ -24,48 +23,46 @@ fn a_transfer_that_failed_is_repeated_or_its_plan_is_discarded() {
         let mut server = Server::new(setting, layer, &[]);
         server.step(&batch(0, layer)).unwrap();
         server.finish(&batch(0, layer));
-        for (step, (fault, parts)) in (1..).zip(READ_FAULTS) {
-            for skip in [0, 5] {
-                let owned = batch(step * 2 + skip, layer);
-                // Every id misses.
-                for state in 0..REQUESTS {
-                    server.engine.invalidate(state, 0..ROWS as i32).unwrap();
-                }
-                server.faults.set_nth(fault, Direction::Read, skip);
-                expect(server.step(&owned), parts);
-                // The plan is known, and no later plan is transferred before it.
-                let mut next = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
-                let later = batch(step * 2 + skip + 1, layer);
-                let refused = server.engine.step(&later.batch(), &mut next, layer, None);
-                expect(refused, &["lack the rows of plan"]);
-                server.faults.set_nth(fault, Direction::Read, 2);
-                expect(server.transfer(layer), parts);
-                assert_eq!(server.faults.hits(), 2);
-                server.faults.clear();
-                server.transfer(layer).unwrap();
-                server.finish(&owned);
+        let fault = Fault::Errno(EIO);
+        for (step, skip) in [(1, 0), (3, 5)] {
+            let owned = batch(step, layer);
+            // Every id misses.
+            for state in 0..REQUESTS {
+                server.engine.invalidate(state, 0..ROWS as i32).unwrap();
             }
+            server.faults.set_nth(fault, Direction::Read, skip);
+            expect(server.step(&owned), &PARTS);
+            assert_eq!(server.plan.failures().count(), 0, "no request is left out");
+            // The plan is known, and no later plan is transferred before it.
+            let mut next = server.engine.new_plan(REQUESTS, REQUESTS).unwrap();
+            let later = batch(step + 1, layer);
+            let refused = server.engine.step(&later.batch(), &mut next, layer, None);
+            expect(refused, &["lack the rows of plan"]);
+            server.faults.set_nth(fault, Direction::Read, 2);
+            expect(server.transfer(layer), &PARTS);
+            assert_eq!(server.faults.hits(), 2);
+            server.faults.clear();
+            server.transfer(layer).unwrap();
+            server.finish(&owned);
         }
         // The tables learned once from each plan.
         for state in 0..REQUESTS {
             let table = server.engine.read_table(OF_LAYER[layer], state).unwrap();
-            assert_eq!(table[header::STEP as usize], 5);
+            assert_eq!(table[header::STEP as usize], 3);
         }
         // The ids that a plan missed which is discarded instead are missed again, and no others.
-        for (step, (fault, parts)) in (20..).zip(READ_FAULTS) {
-            let owned = batch(step, layer);
-            for state in 0..REQUESTS / 2 {
-                server.engine.invalidate(state, 0..ROWS as i32).unwrap();
-            }
-            server.faults.set_nth(fault, Direction::Read, 1);
-            expect(server.step(&owned), parts);
-            server.faults.clear();
-            let misses = server.plan.total_misses();
-            server.engine.discard(&mut server.plan).unwrap();
-            server.step(&owned).unwrap();
-            assert!(server.plan.total_misses() == misses && misses > K);
-            server.finish(&owned);
+        let owned = batch(20, layer);
+        for state in 0..REQUESTS / 2 {
+            server.engine.invalidate(state, 0..ROWS as i32).unwrap();
         }
+        server.faults.set_nth(fault, Direction::Read, 1);
+        expect(server.step(&owned), &PARTS);
+        server.faults.clear();
+        let misses = server.plan.total_misses();
+        server.engine.discard(&mut server.plan).unwrap();
+        server.step(&owned).unwrap();
+        assert!(server.plan.total_misses() == misses && misses > K);
+        server.finish(&owned);
     });
 }
 
@@ -102,4 +99,31 @@ fn each_row_whose_write_failed_is_new_or_reported() {
         }
         assert!(refused > 0);
     });
+}
+
+#[test]
+fn a_wait_ends_at_the_time_limit_and_the_memory_is_not_used_before_the_disk_has_answered() {
+    for (segments, layer) in super::FORMATS.into_iter().zip([1, 0]) {
+        let mut setting = super::Setting::new(segments);
+        setting.file.timeout = Duration::from_millis(60);
+        let mut server = Server::new(&setting, layer, &[]);
+        server.layers.sort_unstable();
+        let (owned, layers) = (batch(1, layer), server.layers.clone());
+        server.faults.set_all(Fault::Slow, Direction::Read);
+        server.engine.plan(&owned.batch(), &mut server.plan).unwrap();
+        server.engine.begin(&mut server.plan, &layers, None).unwrap();
+        assert!(!server.engine.is_done(&server.plan).unwrap());
+        expect(server.engine.wait(&mut server.plan), &["timed out"]);
+        expect(server.engine.begin(&mut server.plan, &layers, None), &["earlier transfer"]);
+        server.faults.clear();
+        patiently(|| server.engine.transfer(&mut server.plan, &layers, None));
+        server.finish(&owned);
+        // Engine and plan are dropped while the disk still reads into their memory.
+        server.faults.set_all(Fault::Slow, Direction::Read);
+        server.engine.plan(&batch(2, layer).batch(), &mut server.plan).unwrap();
+        server.engine.begin(&mut server.plan, &layers, None).unwrap();
+        let Server { engine, plan, .. } = server;
+        drop(plan);
+        drop(engine);
+    }
 }

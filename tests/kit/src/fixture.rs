@@ -1,7 +1,5 @@
 //! A small host pool with known contents, and an engine on it.
 
-use std::path::Path;
-
 use avsg::device::params::Params;
 use avsg::disk::PoolFile;
 use avsg::engine::{Config, Engine, Indexers};
@@ -20,10 +18,10 @@ pub fn pool(layers: usize, rows: usize, format: RowFormat) -> HostPool {
     pool
 }
 
-/// Returns a pool in a private file in this folder, with the rows of a pool in memory.
-pub fn in_file(pool: &HostPool, indexers: &Indexers, folder: &Path) -> HostPool {
+/// Returns a pool in a file, with the rows of a pool in memory.
+pub fn in_file(pool: &HostPool, indexers: &Indexers, file: PoolFile) -> HostPool {
     let (layers, rows, format) = (pool.layers(), pool.rows(), pool.format().clone());
-    let (file, indexers) = (Some(adapted(PoolFile::new(folder))), indexers.clone());
+    let (file, indexers) = (Some(adapted(file)), indexers.clone());
     let config = PoolConfig { file, indexers, ..PoolConfig::new(layers, rows, format) };
     let copy = HostPool::new(&config).unwrap();
     for (at, row) in read_rows(pool).chunks_exact(pool.format().bytes()).enumerate() {

@@ -7,6 +7,15 @@ use avsg_capi::*;
 
 use crate::{ROWS, sized};
 
+/// Rows of a block of a block-major pool.
+pub const BLOCK_ROWS: usize = 16;
+/// Bytes from one row to the next in each segment.
+pub const ROW_STRIDE: [usize; 2] = [32, 17];
+/// Bytes of a layer in a block: the rows of its first segment, then those of its second one.
+pub const LAYER: usize = BLOCK_ROWS * (32 + 17);
+/// Bytes of a block with both layers and padding.
+pub const BLOCK: usize = 2 * LAYER + 100;
+
 /// Returns zeroed memory, which is never freed. It begins at a page, and nothing else is in its pages,
 /// which a device registers.
 pub fn memory(bytes: usize) -> *mut u8 {

@@ -1,10 +1,12 @@
 //! Pools through the C ABI: readers and one writer by a descriptor, and chunks.
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_capi_testkit::device::context_of;
 use avsg_capi_testkit::*;
 use avsg_testkit::alone;
 
@@ -24,6 +26,11 @@ pub fn export(pool: *const avsg_pool) -> ([u8; AVSG_POOL_DESC_BYTES], OwnedFd) {
 #[test]
 fn a_pool_has_readers_and_one_writer_by_its_descriptor_and_lists_its_chunks() {
     let _turn = alone::turn();
+    each_device(share);
+}
+
+/// Shares a pool of an engine on the CPU with a reader that has an engine on a device.
+fn share(device: &'static CStr) {
     let config = avsg_pool_config { chunk_bytes: usize::MAX, ..pool_config() };
     let writer = Handles::create(&config, &engine_config());
     let (desc, file) = export(writer.pool);
@@ -64,14 +71,30 @@ fn a_pool_has_readers_and_one_writer_by_its_descriptor_and_lists_its_chunks() {
         let mapped = std::slice::from_raw_parts(at.cast::<u8>(), 24);
         assert_eq!(mapped, &row(0, 1)[..24], "a reader reads in place");
         expect_error(import_writer(&mut successor), AVSG_INVALID, &["has a writer"]);
+        // The reader gathers what the writer has appended, also when the writer is gone.
+        let none = Handles::from_raw(reader, null_mut(), null_mut());
+        let mut own = Handles { context: context_of(device), ..none };
+        ok(avsg_engine_create(&config_on(device), reader, &mut own.engine));
+        ok(avsg_plan_create(own.engine, 4, 2, &mut own.plan));
+        let mut owned = Arrays::new(2);
+        owned.ids[16..18].copy_from_slice(&[100, 101]);
+        writer.write_row(0, 100, &[7; ROW]);
+        ok(writer.append(&owned, &owned.rows, 0));
+        let refused = own.append(&owned, &owned.rows, 0);
+        expect_error(refused, AVSG_INVALID, &["append in the writer process"]);
+        owned.stable[1] = -1;
+        ok(own.step(&owned, 0));
+        assert_eq!(own.expect_exact(&owned, 0), 4 * K);
         writer.destroy();
         ok(import_writer(&mut successor));
         ok(write(successor));
         ok(avsg_pool_demote(successor));
         expect_error(write(successor), AVSG_INVALID, &["only the writer"]);
+        ok(own.step(&Arrays::new(3), 0));
+        assert_eq!(own.expect_exact(&Arrays::new(3), 0), 4 * K);
+        own.destroy();
     }
     ok(avsg_pool_destroy(successor));
-    ok(avsg_pool_destroy(reader));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! not be zeroed, each of its answers may be NULL or misaligned, and everything is released once.
 
 use std::ffi::CStr;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use avsg::ascend::acl::DeviceMemory;
 use avsg_capi::avsg_status::*;
@@ -180,33 +180,6 @@ fn each_allocation_may_fail_and_exactly_what_was_announced_is_taken() {
         let staging = if own_slots { 2 + 1 + 2 } else { 2 };
         let all = 12 + engine + 14 + if on_cpu { 0 } else { 2 + staging };
         assert_eq!(refused, all, "{device:?} {own_slots}");
-    });
-}
-
-#[test]
-fn a_step_whose_memory_is_refused_changes_nothing() {
-    in_cases(|setting, counting| {
-        let Setting { device, own_slots, .. } = *setting;
-        // A step on "cpu" takes no memory, and one without pages none for block tables.
-        if device == c"cpu" || !own_slots {
-            return;
-        }
-        CALLS[..3].iter().for_each(|&call| ok(setting.call(call, 1)));
-        let Handles { engine, plan, .. } = setting.handles;
-        // A step without fresh rows takes no memory for them.
-        let mut first = Arrays::new(1);
-        first.stable[1] = -1;
-        // SAFETY: `first` owns the arrays of the batch.
-        ok(unsafe { avsg_engine_step(engine, &first.batch(), plan, 0, null(), null_mut()) });
-        counting.state().until_null = 1;
-        let status = setting.call(Call::Step, 2);
-        expect_error(status, AVSG_NO_MEMORY, &["device memory is", "allocator refuses"]);
-        // The plan of the first step is not lost.
-        // SAFETY: the call takes no arrays.
-        ok(unsafe { avsg_engine_transfer(engine, plan, &1, 1, null(), null_mut()) });
-        (0..2).for_each(|layer| assert!(setting.handles.expect_exact(&first, layer) > 0));
-        ok(setting.call(Call::Step, 2));
-        setting.handles.expect_exact(&Arrays::new(2), 0);
     });
 }
 

@@ -8,14 +8,6 @@ use avsg_capi::*;
 use avsg_capi_testkit::caller_memory::*;
 use avsg_capi_testkit::*;
 
-/// Rows of a block, and bytes from one row to the next in each segment.
-const BLOCK_ROWS: usize = 16;
-const ROW_STRIDE: [usize; 2] = [32, 17];
-/// Bytes of a layer in a block: the rows of its first segment, then those of its second one.
-const LAYER: usize = BLOCK_ROWS * (32 + 17);
-/// Bytes of a block with both layers and padding.
-const BLOCK: usize = 2 * LAYER + 100;
-
 /// Returns the parts of a block-major pool.
 pub fn parts() -> [avsg_pool_part; 2] {
     [part(0, 0, LAYER), part(1, BLOCK_ROWS * 32, LAYER)]

@@ -1,8 +1,8 @@
-//! Configurations of engines through C: 0 selects the default of a field, and the memory is counted.
+//! Configurations of engines through C: 0 selects the default of a field, and the memory is counted. That statistics are read
+//! during a step is checked in `guest.rs`, and that a destruction waits for them by the tests of `src/handle.rs`.
 
 use std::ffi::c_char;
-use std::ptr::{null, without_provenance};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::null;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
@@ -62,47 +62,4 @@ fn an_engines_info_has_the_defaults_filled_in() {
     let small = info_of(&|c, _| (c.tokens, c.k) = (1, 33));
     assert_eq!((small.lifetime, small.life), (1, 127));
     assert!(info_of(&|c, _| (c.cores, c.page) = (0, 0)).cores >= 1);
-}
-
-#[test]
-fn statistics_are_read_during_every_call_and_delay_none() {
-    let handles = Handles::on_cpu();
-    let (engine, plan) = (handles.engine as usize, handles.plan as usize);
-    let ended = &AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            let (engine, plan) = (without_provenance(engine), without_provenance(plan));
-            let (mut reads, mut last) = (0u64, [0; 4]);
-            loop {
-                let (mut stats, mut used) = (sized::<avsg_engine_stats>(), [0; 2]);
-                // SAFETY: the structs have their `size` set, the array has an element for each state, and handles
-                // are looked up.
-                let statuses = unsafe {
-                    [
-                        avsg_engine_get_stats(engine, &mut stats),
-                        avsg_engine_get_used_slots(engine, 0, used.as_mut_ptr(), 2),
-                        avsg_plan_get_counters(plan, &mut sized()),
-                    ]
-                };
-                if ended.load(Ordering::Relaxed) {
-                    return reads;
-                }
-                assert_eq!(statuses, [AVSG_OK; 3], "{}", last_error());
-                let now = [stats.plans, stats.transfers, stats.misses, stats.plan_ns];
-                assert!(last.iter().zip(now).all(|(&last, now)| last <= now), "{last:?}, {now:?}");
-                assert!(used.iter().all(|&n| (0..=64).contains(&n)), "{used:?}");
-                (reads, last) = (reads + 1, now);
-            }
-        });
-        for n in 0..500 {
-            ok(handles.step(&Arrays::new(n % 40), 0));
-            // SAFETY: the struct has its `size` set.
-            let counters = filled(|to| unsafe { avsg_plan_get_counters(handles.plan, to) });
-            assert_eq!(counters.number, n as u64 + 1);
-        }
-        // The destruction waits for calls that read, and is not refused.
-        ended.store(true, Ordering::Relaxed);
-        handles.destroy();
-        assert!(reader.join().unwrap() > 0);
-    });
 }

@@ -20,6 +20,11 @@ impl RandomCaller<'_> {
         let engine = self.handle(Kind::Engine);
         let model = self.engine_model(engine);
         let model = model.as_deref();
+        let has_handle = |pool| self.shared.known().pools.contains_key(&pool);
+        if self.verify && !model.is_none_or(|model| has_handle(model.pool.handle)) {
+            // Without its handle no row of the pool can be read or restored.
+            return;
+        }
         let (layer, most) = (self.index(2), [2, 60][self.below(2)]);
         let mut owned = self.batch(model, most);
         let layers = if self.rarely(3) { vec![0, 1] } else { vec![layer] };
@@ -33,10 +38,8 @@ impl RandomCaller<'_> {
             }
             _ => Vec::new(),
         };
-        let pool = model.map(|model| &model.pool).filter(|pool| {
-            let known = self.shared.known().pools.contains_key(&pool.handle);
-            known && self.verify && layers.iter().all(|&layer| layer < 2)
-        });
+        let pool = model.map(|model| &model.pool);
+        let pool = pool.filter(|_| self.verify && layers.iter().all(|&layer| layer < 2));
         if let Some(pool) = pool {
             written.iter().for_each(|&(layer, host)| pool.write(layer, host, &POISON));
         }
@@ -56,18 +59,8 @@ impl RandomCaller<'_> {
             }
         };
         let done = self.record(status);
-        let Some(model) = model else { return };
-        assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
-        if done && self.mistakes == 0 {
-            written.iter().for_each(|&(layer, host)| model.pool.note_written(layer, host));
-        }
-        let Some(pool) = pool else {
-            if done && self.mistakes > 0 && self.verify {
-                // The pool may have wrong rows, and without its handle they cannot be restored.
-                self.destroy_engines_on(&model.pool);
-            }
-            return;
-        };
+        assert!(done || model.is_none() || !self.exact(), "an append: {}", last_error());
+        let Some(pool) = pool else { return };
         let read = |layer: usize, host: usize| {
             let (handle, mut bytes) = (without_provenance_mut(pool.handle), [0; ROW]);
             // SAFETY: the array has as many bytes as a row.

@@ -1,14 +1,15 @@
 //! Random pools in files: private ones, and ones that are kept, closed and opened again. Some of their rows
 //! are not written at first.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::CString;
 use std::ptr::{null, null_mut};
 
 use avsg_capi::*;
+use avsg_capi_testkit::device::c_path;
 use avsg_capi_testkit::*;
 
 use super::random_caller::RandomCaller;
+use super::shared_handles::remove;
 
 /// The file of a pool, which points to the other fields.
 pub(super) struct RandomFile {
@@ -26,7 +27,7 @@ impl RandomFile {
     /// Removes the name of a kept file. What has it open keeps it.
     pub(super) fn remove(&self) {
         if self.file.keep == 1 {
-            std::fs::remove_file(OsStr::from_bytes(self.path.as_bytes())).unwrap();
+            remove(&self.path);
         }
     }
 }
@@ -54,7 +55,7 @@ impl RandomCaller<'_> {
         if file.keep == 1 {
             path.push(format!("{:x}", self.word()));
         }
-        let path = CString::new(path.into_os_string().into_vec()).unwrap();
+        let path = c_path(&path);
         file.path = path.as_ptr();
         file.layer_indexer = if file.layer_indexers == 0 { null() } else { indexers.as_ptr() };
         RandomFile { file, path, indexers }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use avsg_capi_testkit::caller_memory::{self, part, region};
+use avsg_capi_testkit::caller_memory::{self, BLOCK, BLOCK_ROWS, LAYER, ROW_STRIDE, part, region};
 use avsg_capi_testkit::*;
 
 use super::models::{Memory, PoolModel, SEGMENTS};
@@ -14,12 +14,6 @@ use super::random_caller::RandomCaller;
 use super::random_files::RandomFile;
 use super::shared_handles::Kind;
 
-/// Rows of a block, and bytes from one row of a segment to the next.
-const BLOCK_ROWS: usize = 16;
-const ROW_STRIDE: [usize; 2] = [32, 17];
-/// Bytes of a layer in a block, the rows of its first segment and those of its second one; and of a block.
-const LAYER: usize = BLOCK_ROWS * (32 + 17);
-const BLOCK: usize = 2 * LAYER + 100;
 /// Bytes from the start of a region to the first row of each segment.
 const OFFSET: [usize; 2] = [0, BLOCK_ROWS * 32];
 

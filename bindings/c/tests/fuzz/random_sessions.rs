@@ -1,12 +1,12 @@
 //! The sessions of a kept file. Each thread has a file of its own and a model of it, which says what every call must
 //! answer, with valid and with invalid arguments.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::CString;
 use std::ptr::{null_mut, without_provenance_mut};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_capi_testkit::device::c_path;
 use avsg_capi_testkit::*;
 use avsg_testkit::content::fill_row;
 
@@ -14,6 +14,7 @@ use super::random_caller::RandomCaller;
 use super::session_files::{
     BLOCK, BLOCKS, Content, DATA, SESSIONS, Session, SessionFile, TOKEN, TOKENS,
 };
+use super::shared_handles::remove;
 
 impl RandomCaller<'_> {
     /// Counts a call that must have an answer; `None` is success or a missing row.
@@ -28,8 +29,7 @@ impl RandomCaller<'_> {
 
     /// Creates a file.
     fn create_sessions(&mut self) -> SessionFile {
-        let name = self.shared.folder.path().join(format!("{:x}", self.word()));
-        let path = CString::new(name.into_os_string().into_vec()).unwrap();
+        let path = c_path(&self.shared.folder.file(&format!("{:x}", self.word())));
         let (file, mut pool) = (self.file_of(&path), null_mut());
         let config = avsg_pool_config { file: &file, ..pool_config() };
         // SAFETY: the structs have their `size` set, and `path` outlives the call.
@@ -57,7 +57,7 @@ impl RandomCaller<'_> {
     pub(super) fn end_sessions(&mut self) {
         if let Some(file) = self.sessions.take() {
             self.expect(avsg_pool_destroy(without_provenance_mut(file.pool)));
-            std::fs::remove_file(OsStr::from_bytes(file.path.as_bytes())).unwrap();
+            remove(&file.path);
         }
     }
 

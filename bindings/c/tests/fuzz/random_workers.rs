@@ -1,4 +1,4 @@
-//! Random workers, of which engines are made.
+//! Random workers, of which engines are made. An executor with a thread for each task is in `tests/calls/guest.rs`.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -15,19 +15,6 @@ unsafe extern "C" fn backwards(_: *mut c_void, task: avsg_task, data: *mut c_voi
     let Some(task) = task else { return };
     // SAFETY: this function has not returned, and each index is passed once.
     (1..count).rev().for_each(|index| unsafe { task(data, index) });
-}
-
-/// An executor with a thread for each task.
-unsafe extern "C" fn threads(_: *mut c_void, task: avsg_task, data: *mut c_void, count: usize) {
-    let (Some(task), data) = (task, data.expose_provenance()) else { return };
-    std::thread::scope(|scope| {
-        for index in 0..count {
-            scope.spawn(move || {
-                // SAFETY: `threads` has not returned, and each index is passed once.
-                unsafe { task(std::ptr::with_exposed_provenance_mut(data), index) };
-            });
-        }
-    });
 }
 
 impl RandomCaller<'_> {
@@ -48,11 +35,7 @@ impl RandomCaller<'_> {
         config.cpus = cpus.as_ptr();
         config.pin = if self.rarely(6) { self.below(3) as u32 } else { 0 };
         config.spin_us = if self.rarely(6) { self.word() as i32 % 200 } else { -1 };
-        config.executor = match self.below(8) {
-            0..=2 => Some(backwards),
-            3 if self.rarely(4) => Some(threads),
-            _ => None,
-        };
+        config.executor = if self.rarely(3) { Some(backwards) } else { None };
         self.corrupt_size(&mut config);
         let mut created = null_mut();
         let to = self.pointer(&mut created);

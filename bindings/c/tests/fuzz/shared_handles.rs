@@ -1,6 +1,8 @@
 //! The handles that the threads of a random run share, and what the run knows of their objects.
 
 use std::collections::BTreeMap;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,6 +55,11 @@ impl Shared {
     pub fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Removes the name of a file.
+pub fn remove(path: &CStr) {
+    std::fs::remove_file(OsStr::from_bytes(path.to_bytes())).unwrap();
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -1,7 +1,6 @@
 //! The text of `bindings/c/include/avsg.h`: the template `bindings/c/header.txt`, in which each line `@name name ..` becomes
 //! the declarations of these items of `bindings/c/src`.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,23 +18,10 @@ fn template() -> String {
     fs::read_to_string(root().join("bindings/c/header.txt")).unwrap()
 }
 
-/// Returns the source of each module but the root, with its path.
-pub fn sources() -> Vec<(PathBuf, String)> {
-    let files =
-        fs::read_dir(root().join("bindings/c/src")).unwrap().map(|file| file.unwrap().path());
-    let is_module =
-        |path: &PathBuf| path.extension() == Some(OsStr::new("rs")) && !path.ends_with("lib.rs");
-    let mut all: Vec<_> = files.filter(is_module).collect();
-    all.sort();
-    all.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
-}
-
-/// Returns the declarations that cbindgen generates.
+/// Returns the declarations that cbindgen generates, also those that no function names.
 fn declarations() -> Vec<String> {
-    let enums = |(_, source): &(PathBuf, String)| -> Vec<String> {
-        let names = source.split("\npub enum ").skip(1);
-        names.map(|rest| rest.split(' ').next().unwrap().to_owned()).collect()
-    };
+    let template = template();
+    let names = template.lines().filter_map(|line| line.strip_prefix('@'));
     let config = Config {
         language: Language::C,
         style: Style::Both,
@@ -45,15 +31,18 @@ fn declarations() -> Vec<String> {
         line_length: 10_000,
         documentation_style: DocumentationStyle::Cxx,
         export: ExportConfig {
-            include: sources().iter().flat_map(enums).collect(),
+            include: names.flat_map(|names| names.split(' ').map(str::to_owned)).collect(),
             ..Default::default()
         },
         enumeration: EnumConfig { prefix_with_name: false, ..Default::default() },
         ..Default::default()
     };
-    let with = |builder: Builder, (path, _): &(PathBuf, String)| builder.with_src(path);
+    let files = fs::read_dir(root().join("bindings/c/src")).unwrap();
+    let mut all: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    all.retain(|path| path.extension().is_some_and(|end| end == "rs") && !path.ends_with("lib.rs"));
+    all.sort();
     let mut bytes = Vec::new();
-    let builder = sources().iter().fold(Builder::new().with_config(config), with);
+    let builder = all.iter().fold(Builder::new().with_config(config), Builder::with_src);
     builder.generate().unwrap().write(&mut bytes);
     let text = String::from_utf8(bytes).unwrap();
     text.split("\n\n").map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()

@@ -10,8 +10,6 @@ mod edge_kernels;
 mod emitted_stage_one;
 mod emitted_step;
 mod harness;
-#[path = "../../../device/tests/kernels/late_refresh.rs"]
-mod late_refresh;
 mod layer_memory;
 mod mutants;
 mod needed;

@@ -96,7 +96,8 @@ impl QueueEntries {
         hash as usize & (self.heads.len() - 1)
     }
 
-    fn record(&self, at: u32) -> usize {
+    /// Returns the number of an entry's record.
+    pub fn record(&self, at: u32) -> usize {
         let QueueEntry { indexer, row, .. } = self.all[at as usize];
         self.records.layout.record_number(indexer as usize, row)
     }

@@ -27,7 +27,7 @@ pub(super) const MAX_BYTES: usize = 256 << 20;
 const DEFAULT_RECORDS: usize = 1024;
 const DEFAULT_BYTES: usize = 8 << 20;
 /// The most bytes of an operation, and of the whole records that wait for one, unless a record is longer.
-const OPERATION_BYTES: usize = 1 << 20;
+const OPERATION_BYTES: usize = 2 << 20;
 /// The most operations under way, and the most records whose missing rows are read at once.
 const OPERATIONS: usize = 16;
 
@@ -109,6 +109,13 @@ impl WriteQueue {
         records.present.set(layout.row_number(indexer, row, place));
         DiskCounters::add(&records.counters.rows_appended, 1);
         if self.entries.is_whole(at) {
+            // Half a batch is sent when no neighbour follows, so that a layer of a chunk is one operation.
+            let last = self.list.last();
+            let grows = last.is_some_and(|&last| self.entries.record(last) + 1 == record);
+            if !grows && self.list.len() >= self.batch / 2 {
+                self.send();
+                self.poll()?;
+            }
             self.enlist(at);
             if self.list.len() >= self.batch && !self.idle.is_empty() {
                 self.send();
@@ -180,7 +187,9 @@ impl WriteQueue {
 
     /// Frees an entry. If no record is whole, all are written as they are.
     fn make_room(&mut self) -> Result<()> {
-        self.send();
+        if self.list.len() >= self.batch / 2 || !self.flight.is_busy() {
+            self.send();
+        }
         if !self.flight.is_busy() {
             self.prepare_all()?;
             self.send();

@@ -80,6 +80,18 @@ fn neighbouring_rows_are_written_and_read_by_large_operations() {
         assert!(read == expected);
         assert!(pool.disk_stats().unwrap().reads <= 16);
     }
+    // A layer of a chunk, 1.5 MiB, is one operation, also when the queue is full.
+    let mut layers = config(6, 2048, &[1152], PoolFile::new(folder.path()));
+    layers.indexers = Indexers::per_layer(6).unwrap();
+    let pool = HostPool::new(&layers).unwrap();
+    for (first, layer) in [0, 1024].into_iter().flat_map(|first| (0..6).map(move |of| (first, of)))
+    {
+        let rows = range_of(&[layer], first..first + 1024, 0);
+        pool.write_rows(&[layer], first, &rows).unwrap();
+    }
+    pool.flush().unwrap();
+    let writes = pool.disk_stats().unwrap().writes;
+    assert!(writes <= 14, "{writes} writes of 12 runs");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn run(
         }
         outcome.finished = outcome.run_steps(session, &mut workload, submission).is_some();
         let (mut workload, mut context) = (Some(workload), Some(context));
-        outcome.retry(session, || Ok(drop(workload.take())));
+        outcome.retry(session, || Ok(workload.take().map(drop)));
         outcome.retry(session, || context.as_ref().map_or(Ok(()), |context| context.take_error()));
         outcome.retry(session, || context.take().map_or(Ok(()), Context::finish));
     }

@@ -94,7 +94,7 @@ fn a_failed_load_names_the_call_and_leaks_nothing() {
     for nth in [1, 5] {
         harness::with_emitted_kernels(seeded(0), |session, context| {
             session.fail("aclrtBinaryLoadFromData", nth, 507_899);
-            let params = random_workload::setting().params;
+            let params = random_workload::shape().params();
             let parts = ["aclrtBinaryLoadFromData failed with code 507899"];
             expect_refusal(create_engine(context, params, None), &parts);
         });

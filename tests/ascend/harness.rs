@@ -36,24 +36,16 @@ pub fn in_session<T>(options: Options, test: impl FnOnce(&Session, &Arc<Context>
     result
 }
 
-/// Returns whether there is the C++ compiler that emitted kernels need. The first call compiles those of `DEVICE_SHAPES`,
-/// because a session that compiles keeps the tests of all other threads waiting.
-pub fn can_run_emitted_kernels() -> bool {
+/// Runs a test of emitted kernels in such a session, if there is the C++ compiler that they need. The first call compiles those
+/// of `DEVICE_SHAPES`, because a session that compiles keeps the tests of all other threads waiting.
+pub fn with_emitted_kernels(options: Options, test: impl FnOnce(&Session, &Arc<Context>)) {
     static COMPILED: Once = Once::new();
-    let can = has_cpp_compiler();
-    if can {
+    if has_cpp_compiler() {
         COMPILED.call_once(|| {
             let emitted = DEVICE_SHAPES.map(|bytes| simulated::emit(&Shape::from(bytes).params()));
             let files = emitted.map(Result::unwrap);
             simulated::compile(&files.each_ref().map(|file| &**file)).unwrap();
         });
-    }
-    can
-}
-
-/// Runs a test of emitted kernels in such a session, if they can run.
-pub fn with_emitted_kernels(options: Options, test: impl FnOnce(&Session, &Arc<Context>)) {
-    if can_run_emitted_kernels() {
         in_session(options, test);
     }
 }
@@ -150,11 +142,4 @@ pub fn count(session: &Session, call: &str) -> usize {
 /// Fails the n-th call of a function from now on, where 1 is the next one.
 pub fn fail_next(session: &Session, call: &str, nth: usize) {
     session.fail(call, count(session, call) + nth, 507_899);
-}
-
-/// Returns a table without the 64 bytes between lifetimes and links, which are scratch space of a
-/// machine.
-pub fn without_scratch(table: &[i32], slots: usize) -> Vec<i32> {
-    let pad = 16 + slots + slots / 4;
-    [&table[..pad], &table[pad + 16..]].concat()
 }

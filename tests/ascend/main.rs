@@ -1,7 +1,6 @@
 //! The Ascend device over the simulated runtime gives what the CPU device gives.
 
 mod acl_library;
-mod ascend_hw;
 mod caller_buffers;
 mod caller_memory;
 mod embedded_kernels;

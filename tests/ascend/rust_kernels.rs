@@ -1,16 +1,16 @@
-//! The five kernels in Rust, for the simulator: Stage One on the scalar machine, and rows copied
-//! one by one. They have the calling convention of the emitted kernels, so that the host side can
-//! be tested thousands of times and without a C++ compiler.
+//! The five kernels in Rust: Stage One on the scalar machine, and rows copied one by one. They have the calling convention of
+//! the emitted kernels. The simulator runs them, so that the host side can be tested thousands of times and without a C++
+//! compiler; and tests of the linker, which include this file by its path, compare the emitted kernels with them.
 
-use std::slice;
+use std::{ptr, slice};
 
-use avsg::device::kernels::{Arg, KernelName};
-use avsg::device::machine::emu::Emu;
-use avsg::device::memory::{clear_state, learn, state_words, table_words};
-use avsg::device::one_request::{Compiled, StageOne, work_words};
-use avsg::device::params::{Lifetime, NO_STABLE_LEN, Params};
-use avsg::device::request::summary;
-use avsg::device::tiling::Tiling;
+use avsg_device::kernels::{Arg, KernelName};
+use avsg_device::machine::emu::Emu;
+use avsg_device::memory::{clear_state, learn, state_words, table_words};
+use avsg_device::one_request::{Compiled, StageOne, work_words};
+use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::request::summary;
+use avsg_device::tiling::Tiling;
 use avsg_sim::{ClosureDevice, ClosureKernel, KernelFault, Session};
 
 type KernelResult = Result<(), KernelFault>;
@@ -22,9 +22,13 @@ const KV: [Arg; 2] = [Arg::Kv0, Arg::Kv1];
 /// Segments of the fresh rows.
 const FRESH: [Arg; 2] = [Arg::Fresh0, Arg::Fresh1];
 
+/// Returns a pointer to so many bytes at an address that a kernel was passed or has computed.
+type Slice<'a> = &'a dyn Fn(u64, usize) -> Result<*mut u8, KernelFault>;
+
 /// A launch of a kernel.
 struct Launch<'a> {
-    device: &'a ClosureDevice<'a>,
+    slice: Slice<'a>,
+    args: &'a [u64],
     kernel: KernelName,
     p: Params,
     t: Tiling,
@@ -34,30 +38,45 @@ impl Launch<'_> {
     /// Returns the address that was passed for a parameter.
     fn address(&self, arg: Arg) -> u64 {
         let index = self.kernel.args().iter().position(|&a| a == arg);
-        self.device.args[index.expect("a parameter of this kernel")]
+        self.args[index.expect("a parameter of this kernel")]
     }
 
-    /// Returns `n` words of an array from word `at` on.
+    /// Returns the address of `n` words of an array from word `at` on.
+    fn at(&self, arg: Arg, at: usize, n: usize) -> Result<*mut i32, KernelFault> {
+        if n == 0 {
+            return Ok(ptr::dangling_mut());
+        }
+        Ok((self.slice)(self.address(arg) + 4 * at as u64, 4 * n)?.cast())
+    }
+
+    /// Returns words of an array that the kernel writes.
     #[expect(
         clippy::mut_from_ref,
-        reason = "the simulator owns the device memory, and the arrays do not overlap"
+        reason = "the launch has the memory for itself, and the arrays do not overlap"
     )]
-    fn words(&self, arg: Arg, at: usize, n: usize) -> Result<&mut [i32], KernelFault> {
-        if n == 0 {
-            return Ok(&mut []);
-        }
-        let at = self.device.slice(self.address(arg) + 4 * at as u64, 4 * n)?;
+    fn words_mut(&self, arg: Arg, at: usize, n: usize) -> Result<&mut [i32], KernelFault> {
         // SAFETY: `slice` has checked the range, kernels run one at a time, and arrays do not overlap.
-        Ok(unsafe { slice::from_raw_parts_mut(at.cast(), n) })
+        Ok(unsafe { slice::from_raw_parts_mut(self.at(arg, at, n)?, n) })
+    }
+
+    fn words(&self, arg: Arg, at: usize, n: usize) -> Result<&[i32], KernelFault> {
+        // SAFETY: as above, and no kernel writes this array.
+        Ok(unsafe { slice::from_raw_parts(self.at(arg, at, n)?, n) })
     }
 
     fn word(&self, arg: Arg, at: usize) -> Result<i32, KernelFault> {
         Ok(self.words(arg, at, 1)?[0])
     }
 
+    /// Returns the state of a request; `None` of a padded one.
+    fn state(&self, r: usize) -> Result<Option<usize>, KernelFault> {
+        let state = self.word(Arg::State, r)?;
+        Ok((0..self.t.states).contains(&state).then_some(state as usize))
+    }
+
     /// Returns the first row of each request, and the number of rows.
     fn cu_q(&self) -> Result<&[i32], KernelFault> {
-        Ok(self.words(Arg::CuQ, 0, self.t.requests as usize + 1)?)
+        self.words(Arg::CuQ, 0, self.t.requests as usize + 1)
     }
 
     /// Runs Stage One of a batch.
@@ -67,18 +86,18 @@ impl Launch<'_> {
         let mut work = vec![0; work_words(p)];
         for (r, pair) in self.cu_q()?.windows(2).enumerate() {
             let (first, tokens) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
-            let slot = self.words(Arg::Slot, first * big_k, tokens * big_k)?;
-            let valid = self.words(Arg::Valid, first, tokens)?;
-            let summary = self.words(Arg::Summary, r * summary::WORDS, summary::WORDS)?;
+            let slot = self.words_mut(Arg::Slot, first * big_k, tokens * big_k)?;
+            let valid = self.words_mut(Arg::Valid, first, tokens)?;
+            let summary = self.words_mut(Arg::Summary, r * summary::WORDS, summary::WORDS)?;
             slot.fill(-1);
             valid.fill(0);
             summary.fill(0);
-            let Ok(state) = usize::try_from(self.word(Arg::State, r)?) else { continue };
-            let table = self.words(Arg::Tables, state * table_words(p), table_words(p))?;
+            let Some(state) = self.state(r)? else { continue };
+            let table = self.words_mut(Arg::Tables, state * table_words(p), table_words(p))?;
             let stable = self.word(Arg::StableLen, r)?;
             let ids = if tokens == 0 { 0 } else { (tokens - 1) * stride + k };
             let blocks = if p.page == 0 { 0 } else { t.block_stride as usize };
-            let list = |i: usize| self.words(MISSES[i], first * big_k, tokens * big_k);
+            let list = |i: usize| self.words_mut(MISSES[i], first * big_k, tokens * big_k);
             let one = StageOne {
                 params: p,
                 state: &mut *table,
@@ -86,8 +105,8 @@ impl Launch<'_> {
                 tokens,
                 k,
                 generation: self.word(Arg::Generation, r)?,
-                stable: if stable < 0 { NO_STABLE_LEN } else { stable },
-                limit: self.word(Arg::SeqLen, r)?,
+                stable: if (0..NO_STABLE_LEN).contains(&stable) { stable } else { NO_STABLE_LEN },
+                limit: self.word(Arg::SeqLen, r)?.clamp(0, ID_LIMIT),
                 rows: t.pool_units as usize,
                 ids: self.words(Arg::Ids, first * stride, ids)?,
                 ids_stride: stride,
@@ -101,7 +120,7 @@ impl Launch<'_> {
             if p.lifetime == Lifetime::Learned {
                 learn(p, table);
             }
-            let slots = self.words(Arg::Slot, first * big_k, tokens * big_k)?;
+            let slots = self.words_mut(Arg::Slot, first * big_k, tokens * big_k)?;
             // A launch may ask for indices among the slots of all states.
             for slot in slots.iter_mut().filter(|slot| t.slot_base >= 0 && **slot >= 0) {
                 let index = self.slot_index(state as i32, *slot)?;
@@ -123,7 +142,7 @@ impl Launch<'_> {
     }
 
     fn copy(&self, to: u64, from: u64, bytes: i32) -> KernelResult {
-        let slice = |at| self.device.slice(at, bytes as usize);
+        let slice = |at| (self.slice)(at, bytes as usize);
         let (to, from) = (slice(to)?, slice(from)?);
         // SAFETY: `slice` has checked both ranges, and a row and its slot never overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, bytes as usize) };
@@ -173,20 +192,29 @@ impl Launch<'_> {
         self.address(FRESH[segment]) + at as u64 * self.t.fresh_stride[segment] as u64
     }
 
+    /// Returns the host row of an id; `None` if it is in no block of the request or not in the pool.
+    fn pool_row(&self, r: usize, id: i32) -> Result<Option<i32>, KernelFault> {
+        let (t, page) = (&self.t, self.p.page as i32);
+        let unit = match id.checked_div(page) {
+            None => id,
+            Some(block) if block >= t.block_stride => return Ok(None),
+            Some(block) => {
+                self.word(Arg::BlockTable, (r as i32 * t.block_stride + block) as usize)?
+            }
+        };
+        let row = if page == 0 { id } else { unit * page + id % page };
+        Ok((0..t.pool_units).contains(&unit).then_some(row))
+    }
+
     /// Copies the fresh rows of a batch to the pool.
     fn append(&self) -> KernelResult {
-        let page = self.p.page as i32;
         for (r, pair) in self.cu_q()?.windows(2).enumerate() {
             let (stable, seq) = (self.word(Arg::StableLen, r)?, self.word(Arg::SeqLen, r)?);
-            if self.word(Arg::State, r)? < 0 || stable < 0 {
+            if self.state(r)?.is_none() || stable < 0 {
                 continue;
             }
             for (at, id) in (pair[0]..pair[1]).zip(stable..seq) {
-                let mut row = id;
-                if page != 0 {
-                    let entry = r * self.t.block_stride as usize + (id / page) as usize;
-                    row = self.word(Arg::BlockTable, entry)? * page + id % page;
-                }
+                let Some(row) = self.pool_row(r, id)? else { continue };
                 for s in 0..self.t.segments as usize {
                     self.copy(self.host_row(s, row)?, self.fresh_row(s, at), self.t.bytes[s])?;
                 }
@@ -198,7 +226,7 @@ impl Launch<'_> {
     fn reset(&self) -> KernelResult {
         for state in 0..self.t.states as usize {
             let words = table_words(&self.p);
-            let table = self.words(Arg::Tables, state * words, words)?;
+            let table = self.words_mut(Arg::Tables, state * words, words)?;
             table.fill(0);
             clear_state(&self.p, &mut table[..state_words(&self.p)]);
         }
@@ -212,26 +240,31 @@ fn block_offset(n: u64, stride: i32, shift: i32, gap: i32) -> u64 {
 }
 
 /// Returns the last argument of a launch.
-pub fn tiling(device: &ClosureDevice<'_>) -> Result<Tiling, KernelFault> {
-    let at = device.slice(device.args[device.args.len() - 1], size_of::<Tiling>())?;
+pub fn tiling(args: &[u64], slice: Slice<'_>) -> Result<Tiling, KernelFault> {
+    let at = slice(args[args.len() - 1], size_of::<Tiling>())?;
     // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
     Ok(unsafe { at.cast::<Tiling>().read_unaligned() })
+}
+
+/// Runs a kernel with the arguments of a launch.
+pub fn run(kernel: KernelName, p: Params, args: &[u64], slice: Slice<'_>) -> KernelResult {
+    let launch = Launch { slice, args, kernel, p, t: tiling(args, slice)? };
+    match kernel {
+        KernelName::Plan => launch.plan(),
+        KernelName::Transfer => launch.transfer(),
+        KernelName::Step => launch.plan().and_then(|()| launch.transfer()),
+        KernelName::Append => launch.append(),
+        KernelName::Reset => launch.reset(),
+    }
 }
 
 /// Installs the five kernels of a geometry in a session.
 pub fn install(session: &Session, p: Params) {
     for kernel in KernelName::ALL {
-        let run = move |device: &ClosureDevice<'_>| {
-            let launch = Launch { device, kernel, p, t: tiling(device)? };
-            match kernel {
-                KernelName::Plan => launch.plan(),
-                KernelName::Transfer => launch.transfer(),
-                KernelName::Step => launch.plan().and_then(|()| launch.transfer()),
-                KernelName::Append => launch.append(),
-                KernelName::Reset => launch.reset(),
-            }
+        let body = move |device: &ClosureDevice<'_>| {
+            run(kernel, p, device.args, &|at, bytes| device.slice(at, bytes))
         };
         let name = kernel.entry().to_str().expect("ASCII");
-        session.kernel(name, ClosureKernel::new(kernel == KernelName::Step, run));
+        session.kernel(name, ClosureKernel::new(kernel == KernelName::Step, body));
     }
 }

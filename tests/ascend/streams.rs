@@ -49,8 +49,9 @@ fn a_captured_step_is_replayed_over_a_workload_and_neither_waits_nor_allocates()
                 let launches = calls.iter().filter(|call| **call == QUEUED[4]).count();
                 assert_eq!(launches, if captured { 0 } else { 5 });
                 workload.wait().unwrap();
-                workload.compare();
+                workload.check();
             }
+            workload.compare_with_cpu();
         });
     }
 }
@@ -87,8 +88,9 @@ fn steps_in_a_limited_stream_match_the_cpu() {
                 workload.next_step();
                 workload.enqueue(other.raw()).unwrap();
                 other.synchronize(1000).unwrap();
-                workload.compare();
+                workload.check();
             }
+            workload.compare_with_cpu();
         });
     }
 }
@@ -102,7 +104,8 @@ fn record_launches(session: &Session) -> Launches {
     for kernel in KernelName::ALL {
         let (name, launches) = (kernel.entry().to_str().unwrap(), Arc::clone(&launches));
         let body = move |device: &avsg_sim::ClosureDevice<'_>| {
-            launches.lock().unwrap().push((name, device.blocks, tiling(device)?.copy_cores));
+            let tiling = tiling(device.args, &|at, bytes| device.slice(at, bytes))?;
+            launches.lock().unwrap().push((name, device.blocks, tiling.copy_cores));
             Ok(())
         };
         session.kernel(name, ClosureKernel::new(kernel == KernelName::Step, body));
@@ -188,7 +191,7 @@ fn a_pool_in_use_by_a_hanging_kernel_is_never_unmapped() {
     workload.next_step();
     session.hang(session.launches() + 2);
     workload.submit().unwrap();
-    let at = workload.ascend.pool().chunks().next().unwrap().ptr();
+    let at = workload.engine.pool().chunks().next().unwrap().ptr();
     // SAFETY: this advice changes nothing. It fails for memory that is not mapped.
     let mapped = || unsafe { madvise(at.cast(), 4096, Advice::Normal) }.is_ok();
     assert!(mapped());

@@ -1,13 +1,20 @@
-//! Random workloads with the emitted kernels, step by step on the simulated device and on the CPU: on 1
-//! to 40 cores, with one launch and with two, with host arrays, queued in a stream, and captured. After
-//! each step slots, miss lists, counts, tables, slots' bytes and the pool must be equal. Random workloads of any
-//! geometry with host arrays give the same slots and miss lists, and rows that are exact.
+//! Random workloads with the emitted kernels on the simulated device: on 1 to 40 cores, with one launch and with two, with host
+//! arrays, queued in a stream, and captured. After each step slots' bytes and the pool must be right, and slots, miss lists
+//! and counts those of the CPU. Random workloads of any geometry with host arrays give the same slots and miss lists, and
+//! rows that are exact. That tables are equal, too, is checked by random calls and by `linker/tests/emitted`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::ascend::acl::Context;
+use avsg::ascend::acl::{Acl, Context, Source};
+use avsg::ascend::simulated;
+use avsg::device::kernels::KernelName;
 use avsg::engine::{Config, MachineChoice};
 use avsg::pool::HostPool;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::soc::OF_THE_PAPER;
+use avsg_linker::ascend::toolchain::Toolchain;
 use avsg_sim::Options;
 use avsg_testkit::step_result::StepResult;
 use avsg_testkit::tier;
@@ -26,6 +33,7 @@ fn run(context: &Arc<Context>, cores: usize, one_launch: bool, submission: Submi
         workload.capture().unwrap();
     }
     (0..12).for_each(|_| workload.step());
+    workload.compare_with_cpu();
 }
 
 /// The workloads have block tables, two segments and two layers, and four requests, so that there are
@@ -60,10 +68,7 @@ fn four_threads_match_the_cpu() {
             }
             // One takes host arrays.
             let workload = long_workload(DEVICE_SHAPES[1], 12);
-            let pool = HostPool::new(&workload.shape.pool()).unwrap();
-            let config = workload.shape.config(MachineChoice::Emu);
-            let engine = harness::engine(context, &config, pool, None, false);
-            workload::run(&workload, &mut engine.unwrap());
+            run_on_host_arrays(context, &workload, None, (3, false));
         });
     });
 }
@@ -76,16 +81,17 @@ fn device_shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Runs a workload on the simulated device with the Rust kernels, and returns its results.
-fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<StepResult> {
-    in_session(seeded(seed), |session, context| {
-        let config = workload.shape.config(MachineChoice::Auto);
-        let kernels = harness::install_kernels(session, &config);
-        let pool = HostPool::new(&workload.shape.pool()).unwrap();
-        let one_launch = seed.is_multiple_of(2);
-        let engine = harness::engine(context, &config, pool, kernels, one_launch);
-        workload::run(workload, &mut engine.unwrap())
-    })
+/// Runs a workload on a number of cores, with one launch or two. Without `kernels` the device runs the emitted ones.
+fn run_on_host_arrays(
+    context: &Arc<Context>,
+    workload: &Workload,
+    kernels: Option<PathBuf>,
+    (cores, one_launch): (usize, bool),
+) -> Vec<StepResult> {
+    let config = Config { cores, ..workload.shape.config(MachineChoice::Auto) };
+    let pool = HostPool::new(&workload.shape.pool()).unwrap();
+    let engine = harness::engine(context, &config, pool, kernels, one_launch);
+    workload::run(workload, &mut engine.unwrap())
 }
 
 proptest! {
@@ -94,7 +100,13 @@ proptest! {
     #[test]
     fn random_workloads_match_the_cpu(workload in strategies::workload(device_shape()), seed in any::<u64>()) {
         let expected = workload::run(&workload, &mut workload.shape.engine(MachineChoice::Emu));
-        prop_assert!(expected == run_on_ascend(&workload, seed));
+        let on_ascend = in_session(seeded(seed), |session, context| {
+            let config = workload.shape.config(MachineChoice::Auto);
+            let kernels = Some(harness::install_kernels(session, &config));
+            let launches = (config.cores, seed.is_multiple_of(2));
+            run_on_host_arrays(context, &workload, kernels, launches)
+        });
+        prop_assert!(expected == on_ascend);
     }
 }
 
@@ -108,18 +120,41 @@ fn emitted_kernels_match_the_cpu() {
         let words = |s: &StepResult| s.slots.len() + 4 * s.miss_count() + s.requests.len();
         let words: usize = expected.iter().map(words).sum();
         assert!(words > 500, "the workload is not empty");
-        let (base, pool) = (workload.shape.config(MachineChoice::Auto), workload.shape.pool());
-        let cases = [base.cores, 8, 40].into_iter().flat_map(|n| [(n, true), (n, false)]);
+        let own = workload.shape.config(MachineChoice::Auto).cores;
+        let cases = [own, 8, 40].into_iter().flat_map(|n| [(n, true), (n, false)]);
         let axes = |case: &(usize, bool)| vec![case.0.to_string(), case.1.to_string()];
         let name = format!("{bytes:?}");
-        for (cores, one_launch) in tier::cases(&name, cases.collect(), 0, axes) {
+        for launches in tier::cases(&name, cases.collect(), 0, axes) {
             with_emitted_kernels(Options::default(), |_, context| {
-                let config = Config { cores, ..base.clone() };
-                let pool = HostPool::new(&pool).unwrap();
-                let engine = harness::engine(context, &config, pool, None, one_launch);
-                let same = workload::run(&workload, &mut engine.unwrap()) == expected;
-                assert!(same, "{name} on {cores} cores, one launch {one_launch}");
+                let same = run_on_host_arrays(context, &workload, None, launches) == expected;
+                assert!(same, "{name}, cores and one launch {launches:?}");
             });
+        }
+    }
+}
+
+/// Without a device the test prints "skipped: no device" and passes.
+#[test]
+fn kernels_that_cann_compiled_match_the_cpu_on_the_device() {
+    let acl = Acl::open(&Source::System);
+    let context = match acl.and_then(|acl| Context::for_device(Arc::new(acl), 0)) {
+        Ok(context) => context,
+        Err(error) => return println!("skipped: no device: {error}"),
+    };
+    for bytes in DEVICE_SHAPES {
+        let workload = long_workload(bytes, 200);
+        let params = workload.shape.params();
+        let expected = workload::run(&workload, &mut workload.shape.engine(MachineChoice::Emu));
+        let file = simulated::emit(&params).unwrap();
+        let folder = file.parent().unwrap();
+        ascendc(&params, Abi::Direct).unwrap().write(folder).unwrap();
+        let toolchain = Toolchain::find().expect("CANN on a machine with a device");
+        let names = KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap());
+        toolchain.build(folder, &names, OF_THE_PAPER.name).unwrap();
+        for one_launch in [true, false] {
+            let (kernels, launches) = (Some(folder.to_owned()), (3, one_launch));
+            let same = run_on_host_arrays(&context, &workload, kernels, launches) == expected;
+            assert!(same, "{bytes:?}, one launch {one_launch}");
         }
     }
 }

@@ -37,6 +37,3 @@ pub fn for_each_range(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,12 +1,9 @@
 //! The tests of the kernels on every machine of this CPU. They are one program, so that each kernel
 //! that the library has not compiled is compiled once.
 
-mod checker;
 mod codegen;
 mod conformance;
 mod decoding;
-mod late_refresh;
-mod links;
 mod one_request;
 mod paper_oracle;
 mod register_ops;

@@ -1,7 +1,7 @@
 //! One request: its table, the working columns of a core, its outputs, and Stage One of a step on
 //! any CPU machine. Every output lies between guard words, which no kernel may write.
 
-use avsg_device::learned::{LIFETIMES, part};
+use avsg_device::learned::{AFTER_HIT, LIFETIMES, part};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
 use avsg_device::memory::{clear_state, learn, life_at, links_end, table_words};
@@ -13,7 +13,6 @@ use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, State, header};
 use avsg_device::vector_core::VectorCore;
 
-use super::late_refresh::refresh_deferred;
 use super::splitmix::SplitMix64;
 
 /// The inputs of a step.
@@ -243,6 +242,20 @@ impl OneRequest {
         let before = life.to_vec();
         refresh_deferred(&self.p, life, slots);
         self.deferred = before.iter().zip(life).filter(|(a, b)| a != b).count();
+    }
+}
+
+/// Makes the refresh that `VectorCore` defers, as `avsg_late.h` makes it on a device: of the slots of a token, as bytes of a table. New slots are among them: the rule of a hit gives them the
+/// lifetime of a new slot. A slot of -1 belongs to an id that is not valid.
+fn refresh_deferred(p: &Params, life: &mut [i8], slots: &[i32]) {
+    for &slot in slots {
+        let Some(life) = usize::try_from(slot).ok().and_then(|slot| life.get_mut(slot)) else {
+            continue;
+        };
+        *life = match &p.lifetime {
+            Lifetime::Constant(l) => *l,
+            Lifetime::Learned => AFTER_HIT[usize::from(life.cast_unsigned() ^ 128)],
+        };
     }
 }
 

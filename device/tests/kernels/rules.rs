@@ -1,15 +1,14 @@
-//! Rules that the project adds where the paper is silent or ambiguous, and that neither the checker of
-//! `invariants` nor the oracle proves.
+//! Rules that the project adds where the paper is silent or ambiguous, and that neither the verification of random
+//! workloads (`tests/kit/src/workload/verify.rs`) nor the oracle proves.
 
 // The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Order, Outcome, SCALAR};
 use avsg_device::learned::{AFTER_HIT, MAX_VALUE, NEW, part};
-use avsg_device::memory::{find_ids, links_end};
+use avsg_device::memory::links_end;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::state::{INVALID, header};
-use std::collections::HashSet;
 
 fn wide(k: u32, tokens: u32, slots: u32) -> Params {
     Params { lifetime: Lifetime::Constant(127), ..Params::wide(k, tokens, slots) }
@@ -105,25 +104,6 @@ fn a_miss_whose_link_is_overwritten_searches_once_more() {
         let o = r.tokens(ids.clone());
         assert_eq!((o.counts[0], o.link[at] & 63), (3, o.slots[0][2]), "the later miss has it");
         assert_eq!(r.tokens(ids.clone()).counts[0], 0, "all are found, {order:?}");
-    }
-}
-
-/// In a full table the ids that `find_ids` finds are those that Probe finds: not those in slots that no link names.
-#[test]
-fn the_ids_of_a_full_table_are_found_as_probe_finds_them() {
-    for p in [wide(64, 1, 64), Params { retries: 0, ..wide(64, 1, 64) }, Params::paper(64, 1, 64)] {
-        let mut r = OneRequest::new(p);
-        let all: Vec<i32> = (0..64).map(|i| i * 71 % 4096).collect();
-        r.tokens(vec![all.clone()]);
-        let mut found = [(); 2].map(|()| HashSet::new());
-        find_ids(&p, &r.state, 0..4096, |id| _ = found[0].insert(id));
-        find_ids(&p, &r.state, 0..1000, |id| _ = found[1].insert(id));
-        let missed: HashSet<i32> =
-            r.tokens(vec![all.clone()]).misses.iter().map(|miss| miss.id).collect();
-        for id in all {
-            assert_eq!(found[0].contains(&id), !missed.contains(&id), "{id}");
-            assert_eq!(found[1].contains(&id), found[0].contains(&id) && id < 1000, "{id}");
-        }
     }
 }
 

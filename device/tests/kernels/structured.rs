@@ -121,27 +121,3 @@ fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     }
     assert!(short.is_empty(), "too far below LRU:\n{}", short.join("\n"));
 }
-
-/// A window of K ids moves by `slide` in each step.
-#[test]
-fn a_sliding_window_hits_as_often_as_with_perfect_look_up() {
-    for (k, slots) in [(512, 1024), (1024, 2048), (2048, 4096), (2048, 8192)] {
-        for (spread, retries) in [(4, 3), (2, 7)] {
-            for lifetime in [Lifetime::Constant(127), Lifetime::Learned] {
-                let p = Params { spread, retries, lifetime, ..Params::wide(k as u32, 1, slots) };
-                let (mut table, slide, steps) = (OneRequest::new(p), k / 8 + 3, 150);
-                let mut misses = |step| {
-                    let ids = (step * slide..step * slide + k).collect();
-                    table.step(&Step::from(vec![ids])).misses.len()
-                };
-                let first = misses(0);
-                let missed: usize = (1..steps).map(misses).sum();
-                assert_eq!(first, k as usize);
-                // The percentages of hits after the first step.
-                let best = 100.0 - 100.0 * f64::from(slide) / f64::from(k);
-                let hits = 100.0 - 100.0 * missed as f64 / f64::from(k * (steps - 1));
-                assert!(best - hits < 0.3, "{p}: {hits:.2} % of {best:.2}");
-            }
-        }
-    }
-}

@@ -127,7 +127,8 @@ pub struct ShimLaunch<'a> {
     seed: u64,
     mode: Mode,
     fault_block: Option<u32>,
-    args: Vec<*mut c_void>,
+    /// The arguments so far.
+    pub args: Vec<*mut c_void>,
     regions: Vec<Region>,
     memory: PhantomData<&'a mut ()>,
 }

@@ -1,10 +1,11 @@
-//! The emitted append and reset kernels, run on the shim and compared with plain stores.
+//! The emitted append and reset kernels, run on the shim and compared with those in Rust.
 
 use super::{
     Batch, Compiled, EVERY_ORDER, LayerMemory, Mode, Mutants, RunFailure, RunOptions, SYNC_CALLS,
-    SplitMix64, compile_all, differs, host_place, kernel, optional, shim_launch, small_geometry,
-    tiling, with_chunks,
+    ShimLaunch, SplitMix64, compile_all, differs, kernel, optional, run_in_rust, shim_launch,
+    small_geometry, tiling, with_chunks,
 };
+use avsg_device::kernels::KernelName;
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::Params;
 
@@ -36,55 +37,47 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usi
     a
 }
 
-/// Runs append and compares every byte of the host pool.
+/// Returns a launch of append. No segment but those of the memory has fresh rows.
+fn launch<'a>(
+    name: &'a str,
+    options: RunOptions,
+    a: &'a Batch,
+    layer: &'a mut LayerMemory,
+    scalars: &'a [i32],
+) -> ShimLaunch<'a> {
+    let run = shim_launch(name, options).input(&a.cu_q).input(&a.state);
+    let run = optional(run.input(&a.stable).input(&a.seq), &a.blocks).input(&layer.pointers);
+    let absent = 2 - layer.segments.len();
+    let run = layer
+        .segments
+        .iter_mut()
+        .fold(run, |run, segment| with_chunks(run.input(&segment.fresh), &mut segment.chunks));
+    // Behind the fresh rows is the workspace.
+    (0..=absent).fold(run, |run, _| run.raw(std::ptr::null_mut())).input(scalars)
+}
+
+/// Runs append, and compares every byte of the host pool with what the kernel in Rust writes.
 fn check_append(
     p: &Params,
     kernels: &Compiled,
     requests: usize,
     options: RunOptions,
 ) -> Result<(), RunFailure> {
-    let mut random = SplitMix64::new(options.seed);
-    let page = p.page.max(1) as usize;
     let units = requests * if p.page == 0 { 24 } else { 6 } + 3;
-    let a = random_batch(&mut random, p, requests, units);
+    let rows = units * p.page.max(1) as usize;
+    let a = random_batch(&mut SplitMix64::new(options.seed), p, requests, units);
     let format: &[(usize, usize)] =
         [&[(96, 100)][..], &[(33, 33), (7, 8)]][options.seed as usize % 2];
-    let mut layer = LayerMemory::new(&mut random, format, units * page, 5, 1, 4 * requests);
-    let segments = layer.layouts();
+    let [mut got, mut want] = [(); 2].map(|()| {
+        let random = &mut SplitMix64::new(options.seed);
+        LayerMemory::new(random, format, rows, 5, 1, 4 * requests)
+    });
+    let segments = got.layouts();
     let scalars = tiling(p, a.launch(units, options.cores, &segments));
-    let mut expected: Vec<_> = layer.segments.iter().map(|s| s.chunks.clone()).collect();
-    for request in 0..requests {
-        for row in a.cu_q[request]..a.cu_q[request + 1] {
-            let (stable, first) = (a.stable[request], a.cu_q[request]);
-            let id = (stable + row - first) as usize;
-            if a.state[request] < 0 || stable < 0 || id as i32 >= a.seq[request] {
-                continue;
-            }
-            let blocks = &a.blocks[request * a.block_stride..][..a.block_stride];
-            let pool_row = match blocks.get(id / page) {
-                _ if p.page == 0 => Some(id),
-                Some(&block) => usize::try_from(block).ok().map(|block| block * page + id % page),
-                None => None,
-            };
-            let Some(pool_row) = pool_row.filter(|&row| row < units * page) else { continue };
-            for (s, segment) in layer.segments.iter().enumerate() {
-                let (chunk, bytes) = host_place(&segment.layout, pool_row);
-                expected[s][chunk][bytes].copy_from_slice(segment.fresh_row(row as usize));
-            }
-        }
-    }
+    run_in_rust(KernelName::Append, p, &launch("", options, &a, &mut want, &scalars));
     let name = kernels.name("avsg_append");
-    let run =
-        shim_launch(&name, options).input(&a.cu_q).input(&a.state).input(&a.stable).input(&a.seq);
-    let (null, mut run) = (std::ptr::null_mut(), optional(run, &a.blocks).input(&layer.pointers));
-    let segments = layer.segments.len();
-    for segment in &mut layer.segments {
-        run = with_chunks(run.input(&segment.fresh), &mut segment.chunks);
-    }
-    run = if segments == 1 { run.raw(null) } else { run };
-    run.raw(null).input(&scalars).run(&kernels.kernels)?;
-    let same =
-        layer.segments.iter().zip(&expected).all(|(segment, expected)| segment.chunks == *expected);
+    launch(&name, options, &a, &mut got, &scalars).run(&kernels.kernels)?;
+    let same = got.segments.iter().zip(&want.segments).all(|(got, want)| got.chunks == want.chunks);
     if same { Ok(()) } else { Err(differs("the host pool")) }
 }
 

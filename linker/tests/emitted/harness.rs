@@ -1,6 +1,7 @@
 //! Small geometries, texts and orders for the tests of emitted kernels.
 
-use super::{Mode, RunFailure, ShimLaunch};
+use super::{Mode, RunFailure, ShimLaunch, rust_kernels};
+use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 use avsg_linker::ascend::StageOneText;
 use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
@@ -39,6 +40,12 @@ pub fn shim_launch(name: &str, options: RunOptions) -> ShimLaunch<'_> {
         .blocks(options.cores)
         .cores(options.cores)
         .mode(options.mode, options.seed)
+}
+
+/// Runs a launch by the kernel in Rust.
+pub fn run_in_rust(kernel: KernelName, p: &Params, launch: &ShimLaunch<'_>) {
+    let args: Vec<u64> = launch.args.iter().map(|at| *at as u64).collect();
+    rust_kernels::run(kernel, *p, &args, &|at, _| Ok(at as *mut u8)).expect("no slice is refused");
 }
 
 /// Returns the failure of a run that broke no rule and gave wrong data.

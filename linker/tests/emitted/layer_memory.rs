@@ -1,7 +1,6 @@
 //! The memory of a layer: host chunks, device buffer and fresh rows, on which Stage Two and append
 //! work.
 
-use std::ops::Range;
 use std::ptr::null_mut;
 
 use super::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, RegionKind, ShimLaunch, SplitMix64, optional};
@@ -52,26 +51,6 @@ impl Places {
             _ => self.blocks << KV_BLOCK_SHIFT,
         }
     }
-
-    /// Returns the index of a slot among those of all states; `None` if it has no block.
-    pub fn index(&self, p: &Params, state: usize, slot: usize) -> Option<usize> {
-        let entries = p.slots as usize >> KV_BLOCK_SHIFT;
-        if self.table.is_empty() {
-            return Some(state * p.slots as usize + slot);
-        }
-        let block = usize::try_from(self.table[state * entries + (slot >> KV_BLOCK_SHIFT)]).ok();
-        let block = block.filter(|&block| block < self.blocks)?;
-        Some((block << KV_BLOCK_SHIFT) + slot % (1 << KV_BLOCK_SHIFT))
-    }
-
-    /// Replaces the slots of a state as a plan with a base returns them.
-    pub fn globalize(&self, p: &Params, state: usize, slots: &mut [i32]) {
-        let Some(base) = self.base else { return };
-        for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
-            let index = self.index(p, state, *slot as usize);
-            *slot = index.map_or(-1, |index| base + index as i32);
-        }
-    }
 }
 
 pub struct SegmentMemory {
@@ -85,26 +64,6 @@ pub struct LayerMemory {
     pub segments: Vec<SegmentMemory>,
     /// Addresses of the chunks, segment by segment.
     pub pointers: Vec<u64>,
-}
-
-impl SegmentMemory {
-    /// Returns the bytes of a host row.
-    pub fn host_row(&self, row: usize) -> &[u8] {
-        let (chunk, bytes) = host_place(&self.layout, row);
-        &self.chunks[chunk][bytes]
-    }
-
-    pub fn fresh_row(&self, row: usize) -> &[u8] {
-        &self.fresh[row * self.layout.fresh_stride as usize..][..self.layout.bytes as usize]
-    }
-}
-
-/// Returns the chunk of a host row, and its bytes in it.
-pub fn host_place(t: &Segment, row: usize) -> (usize, Range<usize>) {
-    let within = row & ((1 << t.chunk_shift) - 1);
-    let gaps = (within >> HOST_BLOCK_SHIFT) * t.host_gap as usize;
-    let at = within * t.host_stride as usize + gaps;
-    (row >> t.chunk_shift, at..at + t.bytes as usize)
 }
 
 impl LayerMemory {

@@ -10,17 +10,17 @@ mod edge_kernels;
 mod emitted_stage_one;
 mod emitted_step;
 mod harness;
-#[path = "../../../device/tests/kernels/late_refresh.rs"]
-mod late_refresh;
 mod layer_memory;
 mod mutants;
 mod needed;
-mod older_cann;
 #[expect(dead_code, reason = "no step runs on another CPU machine")]
 #[path = "../../../device/tests/kernels/one_request.rs"]
 mod one_request;
 mod operator;
 mod requests;
+#[expect(dead_code, reason = "no session of the simulated runtime runs them here")]
+#[path = "../../../tests/ascend/rust_kernels.rs"]
+mod rust_kernels;
 #[path = "../shim/harness.rs"]
 mod shim;
 #[expect(dead_code, reason = "the tests here use a part")]

@@ -1,6 +1,6 @@
 //! Mutants of a kernel: texts without one barrier or flag, or without InitSocState.
 
-use super::{Compiled, tier};
+use super::Compiled;
 
 /// Beginnings of the statements that synchronise, or that clear what an earlier kernel left. The
 /// definition of `SetWaitFlag` matches none of them.
@@ -44,21 +44,11 @@ impl Mutants {
             kernels.leave_out(n);
             fails(kernels)
         };
-        let passing = unneeded(&self.left_out, fails);
+        assert!(!fails(0), "the whole text fails");
+        let numbered = (1..).zip(&self.left_out);
+        let passing: Vec<_> = numbered.filter(|(n, _)| !fails(*n)).collect();
         assert!(passing.is_empty(), "no run fails without these: {passing:#?}");
     }
-}
-
-/// Leaves out each statement by its number, from 1 on. Returns those without which no run fails.
-///
-/// # Panics
-/// If a run fails that leaves out none.
-pub fn unneeded(statements: &[String], mut fails: impl FnMut(usize) -> bool) -> Vec<&String> {
-    assert!(!fails(0), "the whole text fails");
-    let passing = (1..).zip(statements).filter(|(n, _)| !fails(*n)).map(|(_, statement)| statement);
-    let (n, passing) = (statements.len(), passing.collect::<Vec<_>>());
-    println!("{}, {n} statements, all needed except {}", tier::name(), passing.len());
-    passing
 }
 
 /// Makes each statement that begins with one of `calls`, in a line for which `inside` is true, one that `avsg_leave_out` can leave

@@ -1,18 +1,17 @@
-//! An engine on plain arrays that runs a step in two ways: with the device library on a CPU
-//! machine, and with the emitted kernels.
+//! An engine on plain arrays that runs a step in two ways: by the kernels in Rust that tests of the host library run on the
+//! simulated device, and by the emitted ones.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use super::{
-    Batch, Compiled, KV_BLOCK_SHIFT, LayerMemory, Outputs, Places, RunFailure, RunOptions,
-    ShimLaunch, SplitMix64, optional, shim_launch, tiling,
+    Batch, Compiled, LayerMemory, Outputs, Places, RunFailure, RunOptions, ShimLaunch, SplitMix64,
+    optional, run_in_rust, shim_launch, tiling,
 };
-use avsg_device::machine::emu::Emu;
-use avsg_device::memory::{clear_state, learn, state_words, table_words};
-use avsg_device::one_request::{ROW, SLOT, StageOne, work_words};
-use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::summary;
+use avsg_device::kernels::KernelName;
+use avsg_device::memory::{clear_state, table_words};
+use avsg_device::one_request::{ROW, SLOT};
+use avsg_device::params::Params;
 use avsg_device::rules::rules;
 use avsg_device::tiling::Launch;
 
@@ -140,79 +139,15 @@ impl TestEngine {
         b
     }
 
-    /// Runs one step on the CPU machine, as `Engine::step` does.
+    /// Runs one step by the kernel in Rust.
     pub fn step_on_cpu(&mut self, b: &Batch) -> Outputs {
-        let out = self.plan_on_cpu(b);
-        self.copy_on_cpu(b, &out);
-        out
-    }
-
-    /// Plans a batch on the CPU machine.
-    pub fn plan_on_cpu(&mut self, b: &Batch) -> Outputs {
-        let (p, k) = (self.p, self.p.k as usize);
-        let mut out = Outputs::untouched(b, k);
-        out.slot.fill(-1);
-        out.valid.fill(0);
-        out.summary.fill(0);
-        let mut work = vec![0x5A5A_5A5A; work_words(&p)];
-        for (r, &state) in b.state.iter().enumerate() {
-            let Some(state) = usize::try_from(state).ok().filter(|&s| s < self.states) else {
-                continue;
-            };
-            let words = &mut self.tables[state * table_words(&p)..][..state_words(&p)];
-            let (first, end) = (b.cu_q[r] as usize, b.cu_q[r + 1] as usize);
-            let lanes = first * k..end * k;
-            let known = (0..NO_STABLE_LEN).contains(&b.stable[r]);
-            Emu::<16>.run(StageOne {
-                params: &p,
-                state: words,
-                work: &mut work,
-                tokens: end - first,
-                k: b.k,
-                generation: b.generation[r],
-                stable: if known { b.stable[r] } else { NO_STABLE_LEN },
-                limit: b.seq[r].clamp(0, ID_LIMIT),
-                rows: self.pool_units,
-                ids: &b.ids[first * b.ids_stride..],
-                ids_stride: b.ids_stride,
-                blocks: &b.blocks[r * b.block_stride..][..b.block_stride],
-                slot: &mut out.slot[lanes.clone()],
-                valid: &mut out.valid[first..end],
-                miss: out.miss.each_mut().map(|list| &mut list[lanes.clone()]),
-                summary: &mut out.summary[r * summary::WORDS..][..summary::WORDS],
-            });
-            if p.lifetime == Lifetime::Learned {
-                learn(&p, words);
-            }
-            self.places.globalize(&p, state, &mut out.slot[lanes]);
-        }
+        let k = self.p.k as usize;
+        let (mut out, scalars) = (Outputs::untouched(b, k), self.scalars(b, 1));
+        // Lifetime rules are for vector cores.
+        let launch = b.pass(ShimLaunch::new("")).device(&mut self.tables).raw(null_mut());
+        let launch = out.pass(self.layer.pass(launch, &self.places));
+        run_in_rust(KernelName::Step, &self.p, &launch.raw(null_mut()).input(&scalars));
         out.cut_lists(b, k)
-    }
-
-    /// Copies the misses of a plan.
-    pub fn copy_on_cpu(&mut self, b: &Batch, out: &Outputs) {
-        for (r, &state) in b.state.iter().enumerate() {
-            let first = b.cu_q[r] as usize;
-            for at in (first * self.p.k as usize..).take(out.misses(r)) {
-                let slot = out.miss[SLOT][at] as usize;
-                let to = self.places.index(&self.p, state as usize, slot);
-                let Some(to) = to else { continue };
-                self.copy_row(to, out.miss[ROW][at], first);
-            }
-        }
-    }
-
-    /// Copies a host row, or a fresh row if `row` is negative, to a slot.
-    fn copy_row(&mut self, slot: usize, row: i32, first: usize) {
-        for segment in &mut self.layer.segments {
-            let bytes = match usize::try_from(row) {
-                Ok(row) => segment.host_row(row).to_vec(),
-                Err(_) => segment.fresh_row(first + !row as usize).to_vec(),
-            };
-            let t = &segment.layout;
-            let to = slot * t.kv_stride as usize + (slot >> KV_BLOCK_SHIFT) * t.kv_gap as usize;
-            segment.kv[to..to + bytes.len()].copy_from_slice(&bytes);
-        }
     }
 
     /// Returns the launch scalars of a step.

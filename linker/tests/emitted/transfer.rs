@@ -24,7 +24,7 @@ struct Case {
     options: RunOptions,
 }
 
-/// Plans two batches on the CPU, runs Stage Two, and compares every byte of the device buffer.
+/// Runs steps of two batches in Rust, and Stage Two of each as it is emitted, and compares every byte of the device buffer.
 fn check_transfer(kernels: &Compiled, case: &Case) -> Result<u32, RunFailure> {
     let Case { p, requests, rows, .. } = *case;
     let (mut random, states) = (SplitMix64::new(case.options.seed), requests.max(1));
@@ -36,8 +36,7 @@ fn check_transfer(kernels: &Compiled, case: &Case) -> Result<u32, RunFailure> {
         let mut b = engine.random_batch(&mut random, requests);
         b.ids.iter_mut().filter(|_| random.below(100) >= case.share).for_each(|id| *id = -1);
         let before = engine.contents();
-        let out = engine.plan_on_cpu(&b);
-        engine.copy_on_cpu(&b, &out);
+        let out = engine.step_on_cpu(&b);
         let after = engine.contents();
         engine.restore(&before);
         let mut scalars = engine.scalars(&b, case.options.cores);

@@ -27,11 +27,3 @@ pub fn compile(text: &str) -> Option<CompiledKernels> {
     let built = CompiledKernels::compile(text, flags);
     Some(built.unwrap_or_else(|e| panic!("the compiler refused the kernel:\n{e}")))
 }
-
-/// Checks `text` without building a library. Returns the output of the compiler, or `None` if the text compiles: then
-/// the only error is that there is no library.
-pub fn compile_errors(text: &str) -> Option<String> {
-    let error =
-        CompiledKernels::compile(text, &["-fsyntax-only"]).expect_err("there is no library");
-    error.contains(" does not compile: ").then_some(error)
-}

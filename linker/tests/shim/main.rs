@@ -13,7 +13,6 @@ mod half;
 mod harness;
 mod hazards;
 mod ops;
-mod random;
 mod rules;
 #[expect(dead_code, reason = "this program takes no sample of a matrix")]
 #[path = "../../../tests/kit/src/tier.rs"]

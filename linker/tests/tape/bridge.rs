@@ -5,9 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use avsg_device::kernels::KernelName;
-use avsg_device::params::Params;
-use avsg_linker::ascend::ascendc;
-use avsg_linker::ascend::kernels::Abi;
 use avsg_linker::ascend::object::check_type;
 use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::bridge::{EmbedError, FILE, embed, geometries};
@@ -80,25 +77,4 @@ fn what_cannot_be_compiled_is_embedded_as_text_if_objects_are_not_required() {
     let error = embed(&out, refuses(), true).unwrap_err();
     assert!(matches!(error, EmbedError::Cann(toolchain::Error::Failed(_))), "{error}");
     assert!(error.to_string().contains("error: no"), "{error}");
-}
-
-/// An engine with fewer tokens runs the kernels for more, which differ in one constant only: the
-/// maximum number of rows of a request. Kernels for one token have a branch in place of the loop over
-/// tokens; the tests of emitted kernels run requests of one token on kernels for more.
-#[test]
-fn the_number_of_tokens_changes_one_constant_only() {
-    for largest in geometries() {
-        let text = |p: &Params| {
-            let all = ascendc(p, Abi::Direct).expect("the geometry fits");
-            let files = all.files().map(|(name, text)| (name, text.replace(&p.to_string(), "")));
-            files.collect::<Vec<_>>()
-        };
-        let constant = |n: u32| format!("constexpr int32_t TOKENS = {n};");
-        let most = text(&largest);
-        let fewer = text(&Params { tokens: 2, ..largest });
-        for ((name, more), (_, fewer)) in most.iter().zip(fewer) {
-            let more = more.replace(&constant(largest.tokens), &constant(2));
-            assert!(more == fewer, "{name} of {largest} differs with N_q 2");
-        }
-    }
 }

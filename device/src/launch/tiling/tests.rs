@@ -33,16 +33,6 @@ fn launch(segments: &[Segment]) -> Launch<'_> {
 }
 
 #[test]
-fn fields_follow_each_other_without_a_gap() {
-    let mut at = 0;
-    for field in Tiling::FIELDS {
-        assert_eq!(field.offset, at, "{}", field.name);
-        at += 4 * field.array.max(1);
-    }
-    assert_eq!(at, size_of::<Tiling>());
-}
-
-#[test]
 fn the_bytes_of_a_row_limit_the_rows_that_are_staged() {
     let p = Params::wide(2048, 4, 8192);
     let rows = |bytes: &[u32]| {

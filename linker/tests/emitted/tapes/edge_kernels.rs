@@ -298,15 +298,6 @@ fn scatters_side_by_side<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(d.k, |t| m.store(t, &mut d.result, m.load(t, &d.work.slot)));
 }
 
-/// A column that keeps its words from token to token. Other columns are only live in a part of a
-/// token.
-fn a_column_that_carries_words<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
-    m.when(m.not(m.ne(d.token, m.scalar(0))), || {
-        m.sweep(d.k, |t| m.store(t, &mut d.other, m.iota(t)));
-    });
-    add_to_other(m, d);
-}
-
 /// Adds the ids of the token to a column, and uses another one before and after that.
 fn add_to_other<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     m.sweep(d.k, |t| m.store(t, &mut d.hashed, m.low_bits(m.load(t, &d.work.ids), 20)));
@@ -322,8 +313,8 @@ fn add_to_other<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     });
 }
 
-/// Columns that are written before the first token and read after the last. Each token changes one, and some tokens write the
-/// other one.
+/// Columns that keep their words from token to token, and are written before the first and read after the last. Each token changes
+/// one, and some tokens write the other one. Other columns are only live in a part of a token.
 fn around_the_tokens<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
     add_to_other(m, d);
     m.when(m.not(m.ne(d.token, m.scalar(0))), || {
@@ -377,7 +368,7 @@ fn products_and_words<M: Machine>(m: M, d: &mut Memory<'_, '_, M>) {
 
 pub const LISTS_THAT_MIGHT_BE_EMPTY: Kernel = kernel!(lists_that_might_be_empty);
 
-pub const KERNELS: [Kernel; 12] = [
+pub const KERNELS: [Kernel; 11] = [
     kernel!(operands_just_outside_of_a_mask),
     kernel!(selections_by_a_sign),
     kernel!(a_stored_value_that_is_used_again),
@@ -385,7 +376,6 @@ pub const KERNELS: [Kernel; 12] = [
     kernel!(a_list_that_is_compacted_in_place),
     LISTS_THAT_MIGHT_BE_EMPTY,
     kernel!(scatters_side_by_side),
-    kernel!(a_column_that_carries_words),
     kernel!(names_that_the_text_has),
     kernel!(scalars_of_conditions),
     kernel!(products_and_words),

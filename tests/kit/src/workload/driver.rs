@@ -5,7 +5,7 @@ use avsg::device::params::ID_LIMIT;
 
 use super::pool_model::{PoolModel, Sequence, WriteRow};
 use super::shape::EngineSetting;
-use super::verify::SlotModel;
+use super::verify::{self, SlotModel};
 use super::{Request, Step};
 use crate::batch::{BatchRequest, OwnedBatch, requests};
 use crate::fresh::FreshRows;
@@ -98,6 +98,20 @@ impl WorkloadDriver {
     ) {
         self.slot_model.check_step(result, batch, cold, &self.pool_model);
         self.slot_model.check_contents(&self.pool_model.setting, read);
+    }
+
+    /// Checks that the ids of the last step have slots that hold their rows if they select rows, whatever else the
+    /// results are. `read(state, layer, slot, bytes)` reads a slot.
+    ///
+    /// # Panics
+    /// If a slot does not hold its row.
+    pub fn check_rows(
+        &self,
+        input: &StepInput,
+        result: &StepResult,
+        read: impl FnMut(usize, usize, usize, &mut [u8]),
+    ) {
+        verify::check_rows(result, &input.batch, &self.pool_model, read);
     }
 
     /// Checks the whole pool after the append of the last step. `read(layer, row, bytes)`

@@ -116,6 +116,31 @@ fn kind(id: i32, request: &BatchRequest<'_>, pool_model: &PoolModel) -> Kind {
     }
 }
 
+/// Checks that exactly the ids that select a row have a slot, and that the slot holds the row on every layer.
+pub fn check_rows(
+    result: &StepResult,
+    batch: &OwnedBatch,
+    pool_model: &PoolModel,
+    mut read: impl FnMut(usize, usize, usize, &mut [u8]),
+) {
+    let mut bytes = vec![0; pool_model.setting.format.bytes()];
+    for request in requests(batch) {
+        for row in request.rows.clone() {
+            for (&id, &slot) in batch.row(row).iter().zip(result.row(row)) {
+                let has_row = matches!(kind(id, &request, pool_model), Kind::Row(_));
+                assert_eq!(slot >= 0, has_row, "row {row}, id {id}, slot {slot}");
+                let Some(state) = request.state.filter(|_| has_row) else { continue };
+                for layer in 0..pool_model.setting.layers {
+                    read(state, layer, slot as usize, &mut bytes);
+                    let version = pool_model.version(state, id as usize) + layer as u32;
+                    let right = check_row(id, version, &bytes);
+                    assert!(right, "layer {layer}, row {row}, id {id}, slot {slot}: other bytes");
+                }
+            }
+        }
+    }
+}
+
 /// Checks the results of one request by the slots of its state, of which a padded request has none.
 fn check_request(
     result: &StepResult,

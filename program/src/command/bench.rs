@@ -13,7 +13,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::busy::{Disturbance, Watch};
-use super::output::{Cell, Table, count, progress, short};
+use super::output::{Table, count, progress, short};
 use crate::stats::Summary;
 use crate::turns::{Contender, Turns};
 
@@ -50,19 +50,14 @@ fn host() -> (Value, String) {
     (json!({"cpu": cpu, "cores": cores}), format!("{cpu} ({})", count(cores, "CPU")))
 }
 
-/// Returns a cell with a number as [`short`] formats it.
-fn number(value: f64) -> Cell {
-    Cell::shown(value, short(value))
-}
-
 /// Returns a table of rows of JSON: its columns with ` | ` between them, and their keys.
 fn table(columns: &str, keys: &str, rows: impl IntoIterator<Item: Borrow<Value>>) -> Table {
     let mut table = Table::new(columns.split(" | "));
     for row in rows {
         table.add_row(keys.split(' ').map(|key| match &row.borrow()[key] {
-            Value::String(text) => text.into(),
-            Value::Number(whole) if !whole.is_f64() => whole.into(),
-            value => number(value.as_f64().unwrap_or(f64::NAN)),
+            Value::String(text) => text.clone(),
+            Value::Number(whole) if !whole.is_f64() => whole.to_string(),
+            value => value.as_f64().map(short).unwrap_or_default(),
         }));
     }
     table

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::engine_options::TableOptions;
 use super::lifetimes::{default_slots, recommended, rules};
-use super::output::{self, Cell, OutputOptions, Page, Table};
+use super::output::{self, OutputOptions, Page, Table};
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, operator_hits, policy_hits};
 use crate::baseline::{Belady, ExactLru, HitCount, LRU, NO_BUFFER, NO_REPEATS, OPTIMUM};
@@ -143,9 +143,9 @@ fn page(report: &Report) -> Page {
             let taken = report.advice.get(at).map(|advice| &advice.lifetime);
             let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
             let mark = if is_taken { " *" } else { "" };
-            rates.hit_rate.map_or_else(Cell::none, |rate| format!("{rate:.2}{mark}").into())
+            rates.hit_rate.map(|rate| format!("{rate:.2}{mark}")).unwrap_or_default()
         };
-        let name = Cell::from(format!("{}{end}", equal[0].policy));
+        let name = format!("{}{end}", equal[0].policy);
         table.add_row(std::iter::once(name).chain(equal[0].at.iter().enumerate().map(cell)));
     }
     page.table(&table);

@@ -1,16 +1,13 @@
 //! Options that several subcommands share: the table, the row format and the device.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::ascend::simulated;
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::engine::MachineChoice;
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, MachineChoice};
 use avsg::geometry;
-use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -158,9 +155,6 @@ pub(crate) struct DeviceOptions {
     /// Device that runs the operator
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: DeviceChoice,
-    /// Folder with the geometry's kernels, compiled for the Ascend device [default: built-in kernels]
-    #[arg(long, value_name = "DIR")]
-    pub kernels: Option<PathBuf>,
     /// C, the cores that match and copy; 1 to 1024. Cores above the CPUs of this machine run in turns
     /// [default: the CPUs of this machine]
     #[arg(long, value_name = "C")]
@@ -188,16 +182,5 @@ impl DeviceOptions {
                 Some(Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?)
             }
         })
-    }
-
-    /// Creates the engine on the chosen device, with a host pool of its own.
-    pub fn engine(&self, config: Config, pool: &PoolConfig) -> Result<Engine> {
-        let Some(context) = self.context()? else {
-            return Ok(Engine::new(config, HostPool::new(pool)?)?);
-        };
-        let pool = RegisteredPool::create(&context, pool)?;
-        let options =
-            AscendOptions { kernels: self.kernels.clone(), ..AscendOptions::new(context) };
-        Ok(Engine::on_ascend(config, pool, &options)?)
     }
 }

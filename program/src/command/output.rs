@@ -2,9 +2,9 @@
 
 mod page;
 
-pub use page::{Cell, Page, Table};
+pub use page::{Page, Table};
 
-use std::cell::Cell as Shared;
+use std::cell::Cell;
 use std::fmt::Arguments;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -77,13 +77,13 @@ pub struct Progress {
     what: &'static str,
     steps: usize,
     /// The steps that are done.
-    done: Shared<usize>,
+    done: Cell<usize>,
 }
 
 /// Shows what the program does in `steps` steps.
 pub fn progress(steps: usize, what: &'static str) -> Progress {
     show_line(format_args!("{what} 0 %"));
-    Progress { what, steps, done: Shared::default() }
+    Progress { what, steps, done: Cell::default() }
 }
 
 impl Progress {

@@ -14,10 +14,11 @@ use crate::disk::folder_on_disk;
 use crate::output_file;
 use crate::trace::Trace;
 use anyhow::Result;
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{MAX_PAPER_SLOTS, Params};
 use avsg::disk::PoolFile;
-use avsg::engine::Engine;
+use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg_linker::ascend::{Failed, stage_one};
 
@@ -48,6 +49,9 @@ pub struct Options {
     table: TableOptions,
     #[command(flatten)]
     device: DeviceOptions,
+    /// Folder with the geometry's kernels, compiled for the Ascend device [default: built-in kernels]
+    #[arg(long, value_name = "DIR")]
+    kernels: Option<PathBuf>,
     #[command(flatten)]
     rows: RowOptions,
     /// Rows per block of the host's block table, which is shuffled; a power of two up to S, or 0 for
@@ -102,7 +106,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let engine = if sparse {
         Engine::new(config, sparse::pool(&pool)?)?
     } else {
-        output::show_during("create the engine", || options.device.engine(config, &pool))?
+        output::show_during("create the engine", || create(options, config, &pool))?
     };
     let (tally, results, engine) = replay(options, &trace, engine, &used)?;
     let is_right = tally.wrong_rows == 0;
@@ -139,6 +143,17 @@ fn geometry(options: &Options, trace: &Trace) -> Result<Params> {
         (params, _) = output::show_during("rules", || recommended(params, trace.steps, hits))?;
     }
     Ok(params)
+}
+
+/// Creates the engine on the chosen device, with a host pool of its own.
+fn create(options: &Options, config: Config, pool: &PoolConfig) -> Result<Engine> {
+    let Some(context) = options.device.context()? else {
+        return Ok(Engine::new(config, HostPool::new(pool)?)?);
+    };
+    let pool = RegisteredPool::create(&context, pool)?;
+    let kernels = options.kernels.clone();
+    let options = AscendOptions { kernels, ..AscendOptions::new(context) };
+    Ok(Engine::on_ascend(config, pool, &options)?)
 }
 
 /// Returns for each of `rows` rows whether the trace selects or appends it.

@@ -4,7 +4,8 @@
 //! takes a slot, and rows that the running step uses are not evicted, because their slots are read
 //! after the whole step.
 
-use super::residents::Residents;
+use std::collections::{BTreeSet, HashMap};
+
 use super::{Policy, check_slots};
 use crate::trace::Trace;
 use avsg::Result;
@@ -16,15 +17,15 @@ const NEVER: u32 = u32::MAX;
 /// its beginning.
 #[derive(Debug)]
 pub struct Belady {
-    residents: Residents,
+    slots: usize,
     /// For each position of the trace, the number of the next token that selects the same id.
     next_use: Vec<u32>,
-    /// For each slot, the number of the next token that selects its id.
-    next_use_of_slot: Vec<u32>,
-    /// For each slot, the last step that used it, counted from 1; 0 for none.
-    used_in: Vec<u32>,
-    /// The running step, counted from 1.
-    step: u32,
+    /// The next use of each id in the buffer.
+    resident: HashMap<i32, u32>,
+    /// (next use, id) of each id that may be evicted.
+    victims: BTreeSet<(u32, i32)>,
+    /// The ids in the buffer that the running step uses.
+    used: Vec<i32>,
     /// Position in the trace of the next token's first id.
     position: usize,
 }
@@ -32,34 +33,20 @@ pub struct Belady {
 impl Belady {
     /// Creates an empty buffer of `slots` rows for `trace`.
     pub fn new(trace: &Trace, slots: usize) -> Result<Self> {
-        let slots = check_slots(slots, 1)?;
         Ok(Self {
-            residents: Residents::new(slots),
+            slots: check_slots(slots, 1)?,
             next_use: next_uses(trace),
-            next_use_of_slot: vec![NEVER; slots],
-            used_in: vec![0; slots],
-            step: 0,
+            resident: HashMap::new(),
+            victims: BTreeSet::new(),
+            used: Vec::new(),
             position: 0,
         })
-    }
-
-    /// Returns the `need` slots whose next use is farthest, or all slots that may be evicted if there are fewer.
-    fn victims(&self, need: usize) -> Vec<(u32, usize)> {
-        let free = |&slot: &usize| self.used_in[slot] != self.step || self.residents.is_empty(slot);
-        let slots = (0..self.residents.slots()).filter(free);
-        let keyed = slots.map(|slot| (NEVER - self.next_use_of_slot[slot], slot));
-        let mut victims: Vec<(u32, usize)> = keyed.collect();
-        if need < victims.len() {
-            victims.select_nth_unstable(need);
-            victims.truncate(need);
-        }
-        victims
     }
 }
 
 impl Policy for Belady {
     fn begin_step(&mut self) {
-        self.step += 1;
+        self.victims.extend(self.used.drain(..).map(|id| (self.resident[&id], id)));
     }
 
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
@@ -67,26 +54,28 @@ impl Policy for Belady {
         let mut missing: Vec<(i32, u32)> = Vec::new();
         for (i, &id) in ids.iter().enumerate().filter(|&(_, &id)| id >= 0) {
             let next = self.next_use.get(self.position + i).copied().unwrap_or(NEVER);
-            match self.residents.find(id) {
-                Some(slot) => {
-                    self.next_use_of_slot[slot] = next;
-                    self.used_in[slot] = self.step;
+            match self.resident.get_mut(&id) {
+                Some(held) => {
+                    self.victims.remove(&(*held, id));
+                    *held = next;
+                    self.used.push(id);
                 }
                 None => missing.push((id, next)),
             }
         }
         self.position += ids.len();
-        let mut victims = self.victims(missing.len()).into_iter();
         for (id, next) in missing {
-            if self.residents.find(id).is_some() {
+            if self.resident.contains_key(&id) {
                 continue;
             }
             misses.push(id);
-            // If N_q * K > S, every slot may be in use. The row is then not kept.
-            let Some((_, slot)) = victims.next() else { continue };
-            self.residents.bind(id, slot);
-            self.next_use_of_slot[slot] = next;
-            self.used_in[slot] = self.step;
+            if self.resident.len() == self.slots {
+                // If N_q * K > S, every slot may be in use. The row is then not kept.
+                let Some((_, old)) = self.victims.pop_last() else { continue };
+                self.resident.remove(&old);
+            }
+            self.resident.insert(id, next);
+            self.used.push(id);
         }
     }
 }

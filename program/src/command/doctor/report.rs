@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::command::output::{Cell, Page, Table};
+use crate::command::output::{Page, Table};
 
 /// A line of the report.
 #[derive(Serialize, Deserialize, Clone, Debug)]
@@ -105,10 +105,7 @@ impl Report {
         for (name, line) in &self.lines {
             let [value, reason] =
                 [shown(&line.value), line.reason.clone()].map(Option::unwrap_or_default);
-            let cells = [name.clone(), value, line.expected.clone(), reason];
-            table.add_row(
-                cells.map(|text| if text.is_empty() { Cell::none() } else { text.into() }),
-            );
+            table.add_row([name, &value, &line.expected, &reason]);
         }
         page.table(&table);
         if let Some(device) = &self.device {

@@ -10,60 +10,42 @@ const NONE: &str = "-";
 /// The bytes of a label and of the spaces between it and its words.
 const LABEL: usize = 10;
 
-/// One cell of a [`Table`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cell(String);
-
-impl Cell {
-    /// Returns a cell without a value.
-    pub fn none() -> Self {
-        Self(NONE.to_owned())
-    }
-
-    /// Returns a number with `decimals` digits after the point; no value if it is not finite.
-    pub fn number(value: f64, decimals: usize) -> Self {
-        Self::shown(value, format!("{value:.decimals$}"))
-    }
-
-    /// Returns a number that is shown as `text`; no value if it is not finite.
-    pub fn shown(value: f64, text: impl Into<String>) -> Self {
-        if value.is_finite() { Self(text.into()) } else { Self::none() }
-    }
-}
-
-impl<T: ToString> From<T> for Cell {
-    fn from(value: T) -> Self {
-        Self(value.to_string().replace('|', "\\|"))
-    }
-}
-
 /// Columns and rows: the headings, then the rows.
 #[derive(Clone, Debug)]
-pub struct Table(Vec<Vec<Cell>>);
+pub struct Table(Vec<Vec<String>>);
+
+/// Returns the cells of a row; a cell without text has no value.
+fn cells<C: ToString>(row: impl IntoIterator<Item = C>) -> Vec<String> {
+    let text = |cell: C| match cell.to_string() {
+        empty if empty.is_empty() => NONE.to_owned(),
+        text => text.replace('|', "\\|"),
+    };
+    row.into_iter().map(text).collect()
+}
 
 impl Table {
     /// Creates a table without rows. A heading contains its unit after a comma.
-    pub fn new<H: Into<String>>(columns: impl IntoIterator<Item = H>) -> Self {
-        Self(vec![columns.into_iter().map(|heading| Cell::from(heading.into())).collect()])
+    pub fn new<H: ToString>(columns: impl IntoIterator<Item = H>) -> Self {
+        Self(vec![cells(columns)])
     }
 
     /// Adds a row with one cell per column. A shorter row is filled with cells without a value.
-    pub fn add_row<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
-        let mut row: Vec<Cell> = row.into_iter().map(Into::into).collect();
-        row.resize(self.0[0].len(), Cell::none());
+    pub fn add_row<C: ToString>(&mut self, row: impl IntoIterator<Item = C>) {
+        let mut row = cells(row);
+        row.resize(self.0[0].len(), NONE.to_owned());
         self.0.push(row);
     }
 
     /// Returns the table in GitHub's Markdown. Columns of numbers are aligned to the right.
     fn text(&self) -> String {
-        let column = |at: usize| self.0.iter().map(move |line| line[at].0.as_str());
+        let column = |at: usize| self.0.iter().map(move |line| line[at].as_str());
         let columns = 0..self.0[0].len();
         let width = |at| column(at).map(|cell| cell.chars().count()).max().unwrap_or(0).max(4);
         // The width of each column, and whether it has numbers.
         let columns: Vec<(usize, bool)> =
             columns.map(|at| (width(at), column(at).skip(1).all(is_figure))).collect();
-        let line = |cells: &Vec<Cell>| {
-            let cells = cells.iter().zip(&columns).map(|(Cell(text), &(width, right))| {
+        let line = |cells: &Vec<String>| {
+            let cells = cells.iter().zip(&columns).map(|(text, &(width, right))| {
                 if right { format!(" {text:>width$} |") } else { format!(" {text:width$} |") }
             });
             format!("|{}\n", cells.collect::<String>())

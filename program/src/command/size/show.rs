@@ -4,7 +4,7 @@ use super::disk_times::Disk;
 use super::report::{Copies, Point, Report};
 use super::time::{Model, Times};
 use crate::baseline::{NO_BUFFER, NO_REPEATS};
-use crate::command::output::{Cell, Page, Table, beside_gathers, bytes, count, short};
+use crate::command::output::{Page, Table, beside_gathers, bytes, count, short};
 use crate::disk::Speeds;
 
 /// Returns the page: the recommended S, a row for each S, and what was assumed.
@@ -107,22 +107,22 @@ fn table(report: &Report) -> Table {
     let columns = ["S", "rule", "hits, %", "copied per step", "device memory"].into_iter();
     let times = TIMES[..shown].iter().map(|(name, _)| name.replace("MS", milliseconds(report)));
     let mut table = Table::new(columns.map(str::to_owned).chain(times));
-    let mut add = |first: [Cell; 3], copies: &Option<Copies>, device: Cell| {
+    let mut add = |first: [String; 3], copies: &Option<Copies>, device: String| {
         let mut row = first.to_vec();
         let copied = copies.as_ref().map(|copies| bytes(copies.bytes_per_step as usize));
-        row.extend([copied.map_or_else(Cell::none, Cell::from), device]);
+        row.extend([copied.unwrap_or_default(), device]);
         for times in copies.iter().filter_map(|copies| copies.times) {
-            row.extend(TIMES[..shown].iter().map(|(_, of)| Cell::from(ranged(times.map(of)))));
+            row.extend(TIMES[..shown].iter().map(|(_, of)| ranged(times.map(of))));
         }
         table.add_row(row);
     };
     for (gather, copies) in [(NO_BUFFER, &report.no_buffer), (NO_REPEATS, &report.no_repeats)] {
-        add([Cell::none(), gather.into(), Cell::none()], copies, Cell::none());
+        add([String::new(), gather.into(), String::new()], copies, String::new());
     }
     for point in &report.points {
-        let rate = point.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2));
-        let first = [point.slots.into(), (&point.lifetime).into(), rate];
-        add(first, &point.copies, bytes(point.device_bytes).into());
+        let rate = point.hit_rate.map(|rate| format!("{rate:.2}")).unwrap_or_default();
+        let first = [point.slots.to_string(), point.lifetime.clone(), rate];
+        add(first, &point.copies, bytes(point.device_bytes));
     }
     table
 }

@@ -13,8 +13,8 @@ fn long_lines_are_broken_and_keep_their_column() {
 #[test]
 fn a_table_is_markdown_whose_numbers_are_aligned_to_the_right() {
     let mut table = Table::new(["policy", "hit rate, %", "note"]);
-    table.add_row([Cell::from("a|b"), Cell::number(98.765_432_1, 2), Cell::from("1, 2")]);
-    table.add_row([Cell::from("c"), Cell::number(f64::NAN, 2)]);
+    table.add_row(["a|b", "98.77", "1, 2"]);
+    table.add_row(["c", ""]);
     let mut page = Page::default();
     page.text("first");
     page.table(&table);

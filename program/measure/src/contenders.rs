@@ -50,8 +50,7 @@ pub fn server(name: &str, server: &Shared) -> Entry {
     let (layers, parts, buffers) = (of.layers.concat().len(), of.parts(), of.tables());
     let server = Rc::clone(server);
     let step = move |ids: &[i32], us: &mut [f64]| server.borrow_mut().step(ids, us);
-    let contender = Contender { parts, ..Contender::new(name, step) };
-    (layers, buffers, contender)
+    (layers, buffers, Contender::new(name, parts, step))
 }
 
 /// Returns a loop that reads one word of each line of a server's tables, in order.
@@ -107,11 +106,9 @@ pub fn copy_rows(server: &Shared, sizes: &Sizes, k: usize, bytes: usize) -> Resu
 pub fn per_token_lru(sizes: &Sizes, k: usize, slots: usize) -> Result<Entry> {
     let (rows, indexers) = (sizes.requests * sizes.tokens, sizes.indexers);
     let mut lru = ResidentLru::new(rows * indexers, k, slots, sizes.ids, sizes.threads)?;
-    let requests: Vec<i64> = (0..rows).map(|row| (row / sizes.tokens) as i64).collect();
-    let stable = vec![i32::MAX; rows];
     let work = move |ids: &[i32]| {
         for indexer in 0..indexers {
-            lru.step(indexer * rows, &requests, &stable, ids)?;
+            lru.step(indexer * rows, ids)?;
         }
         Ok(())
     };

@@ -33,16 +33,6 @@ const LOOPS: [Copier; 5] = [
 /// workers of the other contender fall asleep.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The times of copies, each with the name of its copier.
-pub struct Copied {
-    /// Rows that a run copies.
-    pub rows: usize,
-    /// The engine.
-    pub engine: (String, Summary),
-    /// The loops; the first calls `memcpy` once per row.
-    pub loops: Vec<(String, Summary)>,
-}
-
 /// Batches in which every id misses, and the plan of the last one.
 struct Cold<'a> {
     engine: &'a mut Engine,
@@ -84,8 +74,13 @@ impl Cold<'_> {
 }
 
 /// Measures the transfers of `engine`, which needs at least two states. `order` contains the pool's
-/// rows in random order, at least K of them.
-pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Copied> {
+/// rows in random order, at least K of them. Returns the rows that a run copies, and the times of each copier with its
+/// name: those of the loops, of which the first calls `memcpy` once per row, and then the engine's.
+pub fn measure(
+    engine: &mut Engine,
+    order: &[i32],
+    repeats: usize,
+) -> Result<(usize, Vec<(String, Summary)>)> {
     let (config, bytes) = (engine.config().clone(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
@@ -96,6 +91,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
     (one.state[0], one.generation[0]) = (config.states as i32 - 1, -1);
     engine.plan(&Batch { ids: &order[..k], ..one.batch() }, &mut wake_up)?;
     let threads = engine.cpu().map_or(1, |cpu| cpu.threads);
+    let own = engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string());
     let workers = &WorkerPool::new(&WorkerConfig::new(threads))?;
     let cold = &RefCell::new(Cold {
         ids: order.chunks_exact(requests * k).cycle(),
@@ -105,7 +101,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
     });
     // Each contender copies other rows, so that the last one's rows are not in its cache.
     let in_loop = |copier: Copier| {
-        Contender::new("", move |_, us| {
+        Contender::new(copier.to_string(), vec![""], move |_, us| {
             cold.borrow_mut().next()?;
             let copies = cold.borrow().copies()?;
             let wake = Stage { pieces: cores, run: &|_, _| () };
@@ -126,7 +122,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
         })
     };
     let mut contenders: Vec<Contender<'_>> = LOOPS.into_iter().map(in_loop).collect();
-    contenders.push(Contender::new("", |_, us| {
+    contenders.push(Contender::new(own, vec![""], |_, us| {
         let mut cold = cold.borrow_mut();
         cold.next()?;
         let Cold { engine, plan, .. } = &mut *cold;
@@ -137,10 +133,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Cop
         Ok(())
     }));
     let turns = Turns { warm_up: 0, steps: repeats, turn: 1, settle: 0 };
-    let mut times = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
-    let Cold { engine, plan, .. } = &*cold.borrow();
-    let copier = engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string());
-    let own = times.pop().unwrap_or_default();
-    let loops = LOOPS.iter().map(Copier::to_string).zip(times).collect();
-    Ok(Copied { rows: plan.total_misses(), engine: (copier, own), loops })
+    let times = turns.take(&mut contenders, |_| Cow::default(), |_| ())?.concat();
+    let named = contenders.into_iter().map(|contender| contender.name).zip(times).collect();
+    Ok((cold.borrow().plan.total_misses(), named))
 }

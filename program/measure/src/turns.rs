@@ -25,17 +25,18 @@ pub struct Contender<'a> {
 pub type StepFn<'a> = Box<dyn FnMut(&[i32], &mut [f64]) -> Result<()> + 'a>;
 
 impl<'a> Contender<'a> {
-    /// Returns a contender whose step is one part.
+    /// Returns a contender whose step has these parts.
     pub fn new(
         name: impl Into<String>,
+        parts: Vec<&'static str>,
         step: impl FnMut(&[i32], &mut [f64]) -> Result<()> + 'a,
     ) -> Self {
-        Self { name: name.into(), parts: vec![""], step: Box::new(step) }
+        Self { name: name.into(), parts, step: Box::new(step) }
     }
 
     /// Returns a contender whose step is timed as a whole.
     pub fn timed(name: impl Into<String>, mut work: impl FnMut(&[i32]) -> Result<()> + 'a) -> Self {
-        Self::new(name, move |ids, us| {
+        Self::new(name, vec![""], move |ids, us| {
             let start = Instant::now();
             work(ids)?;
             us[0] = us_since(start);

@@ -13,7 +13,7 @@ use avsg_linker::ascend::stage_one;
 use avsg_linker::ascend::toolchain;
 use clap::Args;
 
-use super::engine_options::TableOptions;
+use super::engine_options::{DeviceChoice, GeometryOptions};
 use super::output::{self, Page, Table};
 use crate::output_file;
 
@@ -23,21 +23,8 @@ pub struct KernelOptions {
     /// Chip that the kernels are for; an unknown name is refused with the list of known ones
     #[arg(long, value_name = "SOC", default_value = "ascend910b3", value_parser = soc)]
     pub soc: Soc,
-    /// K, the ids selected per token at most; 1 to S
-    #[arg(long, value_name = "K", default_value_t = 2048)]
-    k: usize,
-    /// N_q, the tokens per request and step at most (speculated tokens + 1); 1 to 16, N_q * K at most S
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    tokens: usize,
-    /// S, the slots per request and layer; a multiple of 128 up to 65536
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
     #[command(flatten)]
-    table: TableOptions,
-    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
-    /// (a row's number is its id)
-    #[arg(long, value_name = "P", default_value_t = 0)]
-    page: u32,
+    geometry: GeometryOptions,
 }
 
 fn soc(name: &str) -> Result<Soc, String> {
@@ -48,7 +35,7 @@ fn soc(name: &str) -> Result<Soc, String> {
 impl KernelOptions {
     /// Returns the checked geometry, which has the default links per slot of a vector core.
     pub fn params(&self) -> Result<Params> {
-        self.table.on_vector_core().params(self.k, self.tokens, self.slots, self.page)
+        self.geometry.params(self.geometry.k, DeviceChoice::Ascend)
     }
 }
 

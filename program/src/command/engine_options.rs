@@ -73,15 +73,11 @@ impl TableOptions {
         self.table == TableKind::Wide && self.lifetime.is_none()
     }
 
-    /// Returns the options with the default links per slot of a device.
+    /// Returns the options with the default links per slot of a device: two for a vector core, so that a table `wide`
+    /// fits its unified buffer.
     pub(crate) fn on(&self, device: DeviceChoice) -> Self {
-        if device == DeviceChoice::Cpu { self.clone() } else { self.on_vector_core() }
-    }
-
-    /// Returns the options with two links per slot unless they say otherwise, so that a table `wide` fits the
-    /// unified buffer of a vector core.
-    pub(crate) fn on_vector_core(&self) -> Self {
-        let spread = self.spread.or((self.table == TableKind::Wide).then_some(2));
+        let is_compact = device != DeviceChoice::Cpu && self.table == TableKind::Wide;
+        let spread = self.spread.or(is_compact.then_some(2));
         Self { spread, ..self.clone() }
     }
 
@@ -101,6 +97,36 @@ impl TableOptions {
         p.lifetime = self.lifetime.unwrap_or(p.lifetime);
         geometry::check(&p)?;
         Ok(p)
+    }
+}
+
+/// The table's geometry where no trace decides it.
+#[derive(Args, Clone, Debug)]
+pub struct GeometryOptions {
+    /// K, the ids selected per token at most; 1 to S [default: 2048]
+    #[arg(long, value_name = "K")]
+    pub k: Option<usize>,
+    /// N_q, the tokens per request and step at most (speculated tokens + 1); 1 to 16, N_q * K at most S
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    tokens: usize,
+    /// S, the slots per request and layer; up to 65536, a multiple of 64, and of 128 for an Ascend device
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    #[command(flatten)]
+    table: TableOptions,
+    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
+    /// (a row's number is its id)
+    #[arg(long, value_name = "P", default_value_t = 0)]
+    page: u32,
+}
+
+/// K of DeepSeek V3.2 and of GLM-5.
+const K: usize = 2048;
+
+impl GeometryOptions {
+    /// Returns the checked geometry for `k` ids per token on a device.
+    pub(crate) fn params(&self, k: Option<usize>, device: DeviceChoice) -> Result<Params> {
+        self.table.on(device).params(k.unwrap_or(K), self.tokens, self.slots, self.page)
     }
 }
 

@@ -14,7 +14,7 @@ use avsg::system::{available_memory, cpus::allowed_cpu_count};
 use clap::Args;
 use serde_json::{Map, json};
 
-use super::engine_options::{DeviceOptions, TableOptions, described};
+use super::engine_options::{DeviceOptions, GeometryOptions, described};
 use super::model::{Model, ModelOptions};
 use super::output::{self, OutputOptions, Page, Table, count};
 use crate::checks::product;
@@ -27,26 +27,13 @@ use crate::disk::layout;
                         avsg info --config config.json --requests 16 --context 128K"
 )]
 pub struct Options {
-    /// K, the ids selected per token; 1 to S [default: 2048]
-    #[arg(long, value_name = "K")]
-    k: Option<usize>,
-    /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 16, N_q * K at most S
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    tokens: usize,
-    /// S, the slots per request and layer; a multiple of 64 up to 65536
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
     #[command(flatten)]
-    table: TableOptions,
+    geometry: GeometryOptions,
     #[command(flatten)]
     model: ModelOptions,
     /// Context length, the tokens of each request whose rows the host pool holds; at least 1
     #[arg(long, value_name = "N", default_value_t = 65536)]
     context: usize,
-    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
-    /// (a row's number is its id)
-    #[arg(long, value_name = "P", default_value_t = 0)]
-    page: u32,
     /// Also show the file that would hold the rows in the place of the host pool, for disks with blocks of 512
     /// and of 4096 bytes
     #[arg(long)]
@@ -57,23 +44,19 @@ pub struct Options {
     output: OutputOptions,
 }
 
-/// K of DeepSeek V3.2 and of GLM-5.
-const K: usize = 2048;
-
 /// The blocks of most disks.
 const BLOCKS: [usize; 2] = [512, 4096];
 
 pub fn run(options: &Options) -> Result<()> {
     options.output.check([])?;
-    let model = options.model.model(options.k, None)?;
+    let model = options.model.model(options.geometry.k, None)?;
     let Model { k, layers, indexers, requests, row_bytes, ref format } = model;
-    let rules = options.table.on(options.device.device);
-    let p = rules.params(k.unwrap_or(K), options.tokens, options.slots, options.page)?;
+    let p = options.geometry.params(k, options.device.device)?;
     // An engine with the tables of all indexers.
     let config = options.device.config(p, product("tables", &[requests, indexers])?);
     let slots = p.slots as usize;
     let buffer = BufferConfig { states: requests, layers, slots, format: format.clone() };
-    let page = options.page.max(1) as usize;
+    let page = p.page.max(1) as usize;
     let context = options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX);
     let pool = PoolConfig::new(layers, context, format.clone());
     let device = ascend_device::examine(&options.device, &p)?;

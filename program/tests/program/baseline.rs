@@ -160,8 +160,7 @@ type Entries = Vec<(i32, i32)>;
 
 /// Returns the slots and the misses (id, slot) of a step of a row whose buffer is a list (slot, id), the least recently used
 /// slot first.
-fn list_step(list: &mut Entries, ids: &[i32], stable: i32) -> (Vec<i32>, Entries) {
-    list.iter_mut().filter(|(_, id)| *id >= stable).for_each(|(_, id)| *id = -1);
+fn list_step(list: &mut Entries, ids: &[i32]) -> (Vec<i32>, Entries) {
     let valid = |id: i32| (0..MAX).contains(&id);
     let (hits, mut others): (Entries, Entries) =
         list.iter().partition(|(_, id)| valid(*id) && ids.contains(id));
@@ -192,27 +191,20 @@ fn lru_resident_compact_does_what_a_list_does_on_any_number_of_threads() {
         let (mut random, rows) = (SplitMix64::new(threads as u64), 7);
         let mut lru = ResidentLru::new(rows, K, SLOTS as usize, MAX as usize, threads).unwrap();
         let empty: Entries = (0..SLOTS).map(|slot| (slot, -1)).collect();
-        let mut lists = vec![empty.clone(); rows];
-        let mut requests: Vec<i64> = (0..rows as i64).collect();
+        let mut lists = vec![empty; rows];
         for _ in 0..200 {
             let first = random.below(rows);
             let used = 1 + random.below(rows - first);
-            let (mut ids, mut stable) = (Vec::new(), Vec::new());
-            for row in first..first + used {
+            let mut ids = Vec::new();
+            for _ in 0..used {
                 let mut context: Vec<i32> = (0..MAX + 3).collect();
                 random.shuffle(&mut context);
                 context[random.below(K)] = -1;
                 ids.extend(&context[..K]);
-                stable.push(if random.below(3) == 0 { random.below(110) as i32 - 5 } else { MAX });
-                // A row starts empty when its request changes.
-                if random.below(15) == 0 {
-                    requests[row] += 100;
-                    lists[row].clone_from(&empty);
-                }
             }
-            lru.step(first, &requests[first..][..used], &stable, &ids).unwrap();
-            for (row, (ids, &stable)) in (first..).zip(ids.chunks(K).zip(&stable)) {
-                let (slots, misses) = list_step(&mut lists[row], ids, stable);
+            lru.step(first, &ids).unwrap();
+            for (row, ids) in (first..).zip(ids.chunks(K)) {
+                let (slots, misses) = list_step(&mut lists[row], ids);
                 let found = lru.row(row);
                 assert_eq!((found.misses, &found.slots), (misses.len(), &slots));
                 let ends = vec![(-1, -1); K - misses.len()];

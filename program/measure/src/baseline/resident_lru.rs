@@ -3,8 +3,8 @@
 //! Every row of the batch, which is one token of one request, has a buffer and an order of use of its
 //! own. A call marks the row's ids in an array over all ids, visits all slots in order of use, and
 //! gives misses the oldest slots that are not selected. The new order of use is: slots that were not
-//! selected, misses, hits. Threads take rows in turn, and each has its own array of marks. A row
-//! starts empty when its request changes, and ids from the stable length on are emptied first.
+//! selected, misses, hits. Threads take rows in turn, and each has its own array of marks. A row always
+//! has the same request, and no id becomes invalid.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +21,6 @@ const LAST_EPOCH: i32 = 1 << 30;
 /// The buffer of one row and the outputs of its last step.
 #[derive(Debug, Clone)]
 pub struct LruRow {
-    /// The request that used the row last.
-    request: i64,
     /// The id in each slot, -1 for an empty one.
     pub id_at: Vec<i32>,
     /// Slots, least recently used first.
@@ -60,21 +58,24 @@ pub struct ResidentLru {
 }
 
 impl LruRow {
-    /// Empties the outputs, and the buffer if the request is another one.
-    fn begin(&mut self, request: i64) {
-        self.slots.fill(EMPTY);
-        self.miss_ids.fill(EMPTY);
-        self.miss_slots.fill(EMPTY);
-        if self.request != request {
-            self.id_at.fill(EMPTY);
-            (0i32..).zip(&mut self.order).for_each(|(slot, out)| *out = slot);
-            self.request = request;
+    fn step(&mut self, work: &mut Marks, ids: &[i32]) {
+        for out in [&mut self.slots, &mut self.miss_ids, &mut self.miss_slots] {
+            out.fill(EMPTY);
         }
-    }
-
-    fn step(&mut self, work: &mut Marks, ids: &[i32], stable: i32) {
         work.select(ids);
-        let (hits, evictable) = self.scan(work, stable);
+        let (mut hits, mut evictable) = (0, 0);
+        for &slot in &self.order {
+            // A negative id is beyond the marks.
+            let at = self.id_at[slot as usize] as u32 as usize;
+            if work.mark.get(at).is_some_and(|&mark| mark == work.epoch) {
+                self.slots[work.position[at] as usize] = slot;
+                work.hits[hits] = slot;
+                hits += 1;
+            } else {
+                work.evictable[evictable] = slot;
+                evictable += 1;
+            }
+        }
         self.misses = 0;
         for (out, &id) in self.slots.iter_mut().zip(ids) {
             if (id as u32 as usize) < work.mark.len() && *out < 0 && self.misses < evictable {
@@ -85,33 +86,11 @@ impl LruRow {
                 self.misses += 1;
             }
         }
-        let (kept, rest) = self.order.split_at_mut(evictable - self.misses);
-        kept.copy_from_slice(&work.evictable[self.misses..evictable]);
-        let (placed, hit) = rest.split_at_mut(self.misses);
-        placed.copy_from_slice(&work.evictable[..self.misses]);
-        hit[..hits].copy_from_slice(&work.hits[..hits]);
-    }
-
-    /// Visits all slots in order of use, and returns the numbers of hits and of other slots.
-    fn scan(&mut self, work: &mut Marks, stable: i32) -> (usize, usize) {
-        let (mut hits, mut evictable) = (0, 0);
-        for &slot in &self.order {
-            let id = &mut self.id_at[slot as usize];
-            if *id >= stable {
-                *id = EMPTY;
-            }
-            // A negative id is beyond the marks.
-            let at = *id as u32 as usize;
-            if work.mark.get(at).is_some_and(|&mark| mark == work.epoch) {
-                self.slots[work.position[at] as usize] = slot;
-                work.hits[hits] = slot;
-                hits += 1;
-            } else {
-                work.evictable[evictable] = slot;
-                evictable += 1;
-            }
-        }
-        (hits, evictable)
+        let (placed, kept) = work.evictable[..evictable].split_at(self.misses);
+        self.order.clear();
+        [kept, placed, &work.hits[..hits]]
+            .iter()
+            .for_each(|part| self.order.extend_from_slice(part));
     }
 }
 
@@ -152,7 +131,6 @@ impl ResidentLru {
                 evictable: vec![0; slots],
             };
             let row = LruRow {
-                request: -1,
                 id_at: vec![EMPTY; slots],
                 order: (0..slots as i32).collect(),
                 slots: vec![EMPTY; k],
@@ -166,16 +144,9 @@ impl ResidentLru {
         Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
     }
 
-    /// Runs one step over the rows from `first` on, one for each element of `requests`: the request of the row. `ids` are
-    /// the selected ids, `[rows, K]`, and `stable` is the stable length of each row.
-    pub fn step(
-        &mut self,
-        first: usize,
-        requests: &[i64],
-        stable: &[i32],
-        ids: &[i32],
-    ) -> Result<()> {
-        let (rows, k, shares) = (requests.len(), self.k, &self.shares);
+    /// Runs one step over the rows from `first` on. `ids` are the ids that they select, `[rows, K]`.
+    pub fn step(&mut self, first: usize, ids: &[i32]) -> Result<()> {
+        let (rows, k, shares) = (ids.len() / self.k, self.k, &self.shares);
         let workers = shares.len();
         let run = |core: usize, _: usize| {
             let Some(share) = shares.get(core) else { return };
@@ -185,9 +156,7 @@ impl ResidentLru {
             let from = (core + workers - first % workers) % workers;
             let own = own.iter_mut().skip((first + from) / workers);
             for (row, state) in (from..rows).step_by(workers).zip(own) {
-                let stable = stable[row].clamp(0, work.mark.len() as i32);
-                state.begin(requests[row]);
-                state.step(work, &ids[row * k..][..k], stable);
+                state.step(work, &ids[row * k..][..k]);
             }
         };
         // A single row runs on the caller's thread, as in the original.

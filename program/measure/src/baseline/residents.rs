@@ -21,11 +21,6 @@ impl Residents {
         Self { slot_of: Vec::new(), id_at: vec![-1; slots] }
     }
 
-    /// Returns the number of slots.
-    pub fn slots(&self) -> usize {
-        self.id_at.len()
-    }
-
     /// Returns the slot of an id; `None` for an id that is not resident and for padding.
     pub fn find(&self, id: i32) -> Option<usize> {
         let slot = *self.slot_of.get(usize::try_from(id).ok()?)?;

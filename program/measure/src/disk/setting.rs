@@ -46,14 +46,14 @@ impl<'a> Setting<'a> {
         memory_bytes: usize,
         mut step: impl FnMut(&[i32]) -> Result<Step> + 'a,
     ) -> Self {
-        let contender = Contender::new(name, move |ids, figures| {
+        let parts = vec!["us", "operations", "bytes"];
+        let contender = Contender::new(name, parts, move |ids, figures| {
             let Step { us, operations, bytes, wrong_rows } = step(ids)?;
             ensure!(wrong_rows == 0, "{name}: {wrong_rows} rows were wrong");
             figures.copy_from_slice(&[us, operations as f64, bytes as f64]);
             Ok(())
         });
-        let parts = vec!["us", "operations", "bytes"];
-        Self { memory_bytes, contender: Contender { parts, ..contender } }
+        Self { memory_bytes, contender }
     }
 }
 

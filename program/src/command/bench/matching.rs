@@ -76,8 +76,7 @@ impl Options {
                 Ok(())
             };
             let name = format!("AVSG, {}{what}", params.lifetime);
-            let parts = vec!["", "learning"];
-            Ok((Some(*params), Contender { parts, ..Contender::new(name, step) }))
+            Ok((Some(*params), Contender::new(name, vec!["", "learning"], step)))
         };
         let machine = Machine::find(self.machine)?;
         let mut all = vec![own("", &params, machine)?];

@@ -18,7 +18,7 @@ use crate::checks::{in_range, require};
 use crate::command::busy::Watch;
 use crate::command::output::{self, OutputOptions, Page};
 use crate::stats::Summary;
-use crate::throughput::{self, Copied};
+use crate::throughput;
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
@@ -96,8 +96,8 @@ pub fn run(options: &Options) -> Result<()> {
     let (mut rows, mut spreads) = (Vec::new(), Vec::new());
     for &row_bytes in &options.row_bytes {
         let mut engine = options.engine(row_bytes)?;
-        let Copied { rows: copied, engine: own, loops } =
-            throughput::measure(&mut engine, &order, options.repeats)?;
+        let (copied, mut loops) = throughput::measure(&mut engine, &order, options.repeats)?;
+        let own = loops.pop().unwrap_or_default();
         bar.inc(1);
         let rate = |(_, us): &(String, Summary)| (copied * row_bytes) as f64 / us.p10 / 1e3;
         let best = loops.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(&own);

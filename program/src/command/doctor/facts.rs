@@ -54,7 +54,7 @@ pub fn largest(harness: &Harness) -> Result<Value> {
 /// Returns whether a kernel reads the new content of a host row that was rewritten after the previous
 /// kernel.
 pub fn rewritten_row(harness: &Harness) -> Result<Value> {
-    let mut engine = engine(harness, 1)?;
+    let mut engine = engine(harness)?;
     let mut plan = engine.new_plan(1, 1)?;
     let ids: Vec<i32> = (0..harness.params.k as i32).collect();
     let mut batch = OwnedBatch::uniform(ids.len(), 1, 1, engine.pool().rows());
@@ -80,7 +80,7 @@ pub fn rewritten_row(harness: &Harness) -> Result<Value> {
 
 /// Returns the code that a wait returns after a kernel has read host memory that is not registered.
 pub fn fault_code(harness: &Harness) -> Result<Value> {
-    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness)?, harness.probe(TIMES)?);
     let batch = OwnedBatch::uniform(harness.params.k as usize, 1, 1, engine.pool().rows());
     let arrays = DeviceArrays::new(&harness.context, &batch, &[])?;
     arrays.write(&batch, &[])?;

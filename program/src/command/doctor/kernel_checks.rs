@@ -70,9 +70,9 @@ fn rows_of_pool(harness: &Harness) -> usize {
     8 * harness.params.slots as usize
 }
 
-/// Creates an engine on the device, which runs avsg_reset.
-pub fn engine(harness: &Harness, states: usize) -> Result<Engine> {
-    configured(harness, Config { cores: harness.cores, ..Config::new(harness.params, states) })
+/// Creates an engine on the device for one state, which runs avsg_reset.
+pub fn engine(harness: &Harness) -> Result<Engine> {
+    configured(harness, Config { cores: harness.cores, ..Config::new(harness.params, 1) })
 }
 
 fn configured(harness: &Harness, config: Config) -> Result<Engine> {

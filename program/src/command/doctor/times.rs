@@ -151,7 +151,7 @@ fn rows_of_a_core(harness: &Harness) -> i32 {
 
 /// Times a kernel on the ids of a kind, or the append of a row.
 fn steps(harness: &Harness, kernel: &str, kind: &str) -> Result<Vec<f64>> {
-    let (mut engine, probe) = (engine(harness, 1)?, harness.probe(TIMES)?);
+    let (mut engine, probe) = (engine(harness)?, harness.probe(TIMES)?);
     let (k, rows) = (harness.params.k as usize, engine.pool().rows());
     let mut batch = OwnedBatch::uniform(k, 1, 1, rows);
     let mut fresh = FreshRows::new(engine.pool().format(), 1);

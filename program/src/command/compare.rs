@@ -5,7 +5,7 @@ use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
 use clap::Args;
-use serde::Serialize;
+use serde_json::{Value, json, to_value};
 
 use super::engine_options::TableOptions;
 use super::lifetimes::{default_slots, recommended, rules};
@@ -35,20 +35,18 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<()> {
     options.output.check(options.trace.paths())?;
-    let traces = Traces::new(&options.trace)?;
-    let report = measure(options, &traces)?;
-    options.output.write(&report, || page(&report))
-}
-
-fn measure(options: &Options, traces: &Traces) -> Result<Report> {
+    let traces = &Traces::new(&options.trace)?;
     let (tokens, k) = (traces.first().tokens, traces.first().k);
-    let default = || default_slots(tokens * k);
-    let mut slots = if options.slots.is_empty() { default() } else { options.slots.clone() };
+    let mut slots = options.slots.clone();
+    if slots.is_empty() {
+        slots = default_slots(tokens * k);
+    }
     slots.sort_unstable();
     slots.dedup();
     let [every, once] = traces.gathers();
     let machine = Machine::find(MachineChoice::Auto)?;
-    let (mut policies, mut advice) = (Vec::<PolicyRates>::new(), Vec::new());
+    // Each policy with its hits at each S, and what to take at each S: nothing if no step after the first selects an id.
+    let (mut policies, mut advice) = (Vec::<Hits>::new(), Vec::new());
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
         let default = TableOptions::default().params(k, tokens, slots, 0)?;
@@ -67,107 +65,90 @@ fn measure(options: &Options, traces: &Traces) -> Result<Report> {
             Ok(found.map(|&(_, count)| count).collect())
         };
         let (best, hits) = recommended(default, traces.counted(), of)?;
+        advice.extend(hits[0].percent().map(|_| (best.lifetime.to_string(), (slots, hits[0]))));
         counts.push((OPTIMUM.to_owned(), optimum));
-        let at = |count: &HitCount| {
-            let misses_per_step = traces.misses_per_step(count);
-            At { slots, hit_rate: count.percent(), misses_per_step }
-        };
-        let advised = Advice { lifetime: best.lifetime.to_string(), at: at(&hits[0]) };
-        advice.extend(advised.at.hit_rate.map(|_| advised));
         for (place, (policy, count)) in counts.into_iter().enumerate() {
             count.check(&policy, &optimum, OPTIMUM)?;
             if place == policies.len() {
-                policies.push(PolicyRates { policy, at: Vec::new() });
+                policies.push((policy, Vec::new()));
             }
-            policies[place].at.push(at(&count));
+            policies[place].1.push((slots, count));
         }
         bar.inc(1);
     }
-    Ok(Report { taken: Taken::new(&options.trace, traces), advice, slots, policies })
+    drop(bar);
+    // Rates are in percent after the first step, and misses are means of a step after it; null if no later step selects
+    // an id.
+    let at = |&(slots, count): &(u32, HitCount)| {
+        let misses = traces.misses_per_step(&count);
+        json!({"slots": slots, "hit_rate": count.percent(), "misses_per_step": misses})
+    };
+    let of_policy = |(policy, hits): &Hits| json!({"policy": policy, "at": hits.iter().map(at).collect::<Vec<_>>()});
+    let advised = |(lifetime, hits): &(String, (u32, HitCount))| {
+        let mut advised = at(hits);
+        advised["lifetime"] = lifetime.as_str().into();
+        advised
+    };
+    let taken = Taken::new(&options.trace, traces);
+    let mut report = to_value(&taken)?;
+    report["slots"] = slots.into();
+    report["policies"] = policies.iter().map(of_policy).collect();
+    report["advice"] = advice.iter().map(advised).collect();
+    let page = || {
+        let mut page = Page::default();
+        taken.warning.iter().for_each(|warning| page.text(warning));
+        page.text(verdict(&report));
+        page.table(&table(&policies, &advice));
+        page.text("hits in percent after the first step; * is the rule to take");
+        page.text(format!("assumed   {}", taken.words()));
+        page
+    };
+    options.output.write(&report, page)
 }
 
-/// The hit rates of all policies.
-#[derive(Serialize)]
-struct Report {
-    #[serde(flatten)]
-    taken: Taken,
-    slots: Vec<u32>,
-    policies: Vec<PolicyRates>,
-    /// What to take at each S; nothing if no step after the first selects an id.
-    advice: Vec<Advice>,
-}
+/// A policy, and its hits at each S.
+type Hits = (String, Vec<(u32, HitCount)>);
 
-/// One policy at each S of the report.
-#[derive(Serialize)]
-struct PolicyRates {
-    policy: String,
-    at: Vec<At>,
-}
-
-#[derive(Serialize)]
-struct At {
-    slots: u32,
-    /// In percent after the first step; null if no later step selects an id.
-    hit_rate: Option<f64>,
-    /// Mean misses of a step after the first.
-    misses_per_step: Option<f64>,
-}
-
-/// The rule to take at one S, where a step after the first selects an id.
-#[derive(Serialize)]
-struct Advice {
-    /// The lifetime rule.
-    lifetime: String,
-    #[serde(flatten)]
-    at: At,
-}
-
-impl PolicyRates {
-    /// Returns the kind of the rule, and the rates: what neighbours on a line share.
-    fn key(&self) -> (Option<&str>, Vec<Option<f64>>) {
-        (self.policy.split(':').next(), self.at.iter().map(|at| at.hit_rate).collect())
-    }
-}
-
-/// Returns the page: the rule to take, one row per policy and one column per S, and what was assumed.
-fn page(report: &Report) -> Page {
-    let mut page = Page::default();
-    report.taken.warning.iter().for_each(|warning| page.text(warning));
-    page.text(verdict(report));
-    let columns = report.slots.iter().map(|slots| format!("S = {slots}, %"));
+/// Returns the table: one row per policy and one column per S.
+fn table(policies: &[Hits], advice: &[(String, (u32, HitCount))]) -> Table {
+    let columns = policies[0].1.iter().map(|(slots, _)| format!("S = {slots}, %"));
     let mut table = Table::new(std::iter::once("policy".to_owned()).chain(columns));
-    for equal in report.policies.chunk_by(|a, b| a.key() == b.key()) {
-        let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
+    // The kind of the rule, and the rates: what neighbours on a line share.
+    let key = |(policy, hits): &Hits| {
+        let rates = hits.iter().map(|(_, count)| count.percent()).collect::<Vec<_>>();
+        (policy.split(':').next().map(str::to_owned), rates)
+    };
+    for equal in policies.chunk_by(|a, b| key(a) == key(b)) {
+        let last = equal[equal.len() - 1].0.split(':').nth(1).unwrap_or_default();
         let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
-        let cell = |(at, rates): (usize, &At)| {
-            let taken = report.advice.get(at).map(|advice| &advice.lifetime);
-            let is_taken = equal.iter().any(|rates| Some(&rates.policy) == taken);
-            let mark = if is_taken { " *" } else { "" };
-            rates.hit_rate.map(|rate| format!("{rate:.2}{mark}")).unwrap_or_default()
+        let cell = |(at, (_, count)): (usize, &(u32, HitCount))| {
+            let taken = advice.get(at).map(|(lifetime, _)| lifetime);
+            let mark =
+                if equal.iter().any(|(policy, _)| Some(policy) == taken) { " *" } else { "" };
+            count.percent().map(|rate| format!("{rate:.2}{mark}")).unwrap_or_default()
         };
-        let name = format!("{}{end}", equal[0].policy);
-        table.add_row(std::iter::once(name).chain(equal[0].at.iter().enumerate().map(cell)));
+        let name = format!("{}{end}", equal[0].0);
+        table.add_row(std::iter::once(name).chain(equal[0].1.iter().enumerate().map(cell)));
     }
-    page.table(&table);
-    page.text("hits in percent after the first step; * is the rule to take");
-    page.text(format!("assumed   {}", report.taken.words()));
-    page
+    table
 }
 
-/// Says which rule to take at each S and what a step then copies.
-fn verdict(report: &Report) -> String {
-    if report.advice.is_empty() {
+/// Says which rule to take at each S of a report, and what a step then copies.
+fn verdict(report: &Value) -> String {
+    let advice = report["advice"].as_array().map_or(&[][..], Vec::as_slice);
+    if advice.is_empty() {
         return "No step after the first selects an id, so there is no hit rate.".to_owned();
     }
-    let parts = report.advice.iter().map(|Advice { lifetime, at }| {
-        let [rate, misses] = [at.hit_rate, at.misses_per_step].map(Option::unwrap_or_default);
-        let slots = at.slots;
+    let number = |value: &Value| value.as_f64().unwrap_or_default();
+    let parts = advice.iter().map(|at| {
+        let [rate, misses] = ["hit_rate", "misses_per_step"].map(|key| number(&at[key]));
+        let (lifetime, slots) = (at["lifetime"].as_str().unwrap_or_default(), &at["slots"]);
         format!("{lifetime} at S = {slots}: {rate:.2} % of hits, a step copies {misses:.1} rows")
     });
     let parts = parts.collect::<Vec<_>>().join("; ");
     // The first policies are the gathers without a buffer.
     let [every, once] =
-        [0, 1].map(|gather| report.policies[gather].at[0].misses_per_step.unwrap_or_default());
+        [0, 1].map(|gather| number(&report["policies"][gather]["at"][0]["misses_per_step"]));
     format!(
         "take {parts}; a gather of every selected row copies {every:.1}, one without repeats {once:.1}"
     )

@@ -49,20 +49,16 @@ struct Mapped {
 }
 
 impl Mapped {
-    /// Returns the pages of the records of `ids`, as runs in ascending order.
-    fn pages(&self, ids: &[usize]) -> Vec<Range<usize>> {
-        let mut runs: Vec<Range<usize>> = Vec::with_capacity(ids.len());
-        for indexer in 0..self.shape.indexers {
-            for &id in ids {
-                let bytes = record(&self.shape, indexer, id);
-                let (first, end) = (bytes.start / self.page, bytes.end.div_ceil(self.page));
-                match runs.last_mut() {
-                    Some(last) if first <= last.end => last.end = last.end.max(end),
-                    _ => runs.push(first..end),
-                }
-            }
-        }
-        runs
+    /// Returns the pages of the records of `ids` in ascending order.
+    fn pages(&self, ids: &[usize]) -> Vec<usize> {
+        let records = |indexer| ids.iter().map(move |&id| record(&self.shape, indexer, id));
+        let of_record =
+            |bytes: Range<usize>| bytes.start / self.page..bytes.end.div_ceil(self.page);
+        let mut pages: Vec<usize> =
+            (0..self.shape.indexers).flat_map(records).flat_map(of_record).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
     }
 
     fn wrong_rows(&self, ids: &[usize]) -> usize {
@@ -85,17 +81,17 @@ impl Mapped {
     }
 
     fn step(&mut self, ids: &[usize]) -> Result<Step> {
-        let runs = self.pages(ids);
+        let pages = self.pages(ids);
         let before = read_bytes()?;
         let start = Instant::now();
         // The kernel reads the pages ahead, in as few calls as it takes.
-        for run in &runs {
-            let (start, bytes) = (run.start * self.page, run.len() * self.page);
+        for run in pages.chunk_by(|a, b| a + 1 == *b) {
+            let (start, bytes) = (run[0] * self.page, run.len() * self.page);
             let bytes = bytes.min(self.map.len() - start);
             self.map.advise_range(Advice::WillNeed, start, bytes)?;
         }
         let mut sum = 0u8;
-        for page in runs.iter().cloned().flatten() {
+        for page in &pages {
             // SAFETY: the pages are inside of the map. A volatile read is not left out.
             sum ^= unsafe { self.map.as_ptr().add(page * self.page).read_volatile() };
         }
@@ -103,7 +99,7 @@ impl Mapped {
         black_box(sum);
         let bytes = read_bytes()? - before;
         let wrong_rows = self.wrong_rows(ids);
-        let used: Vec<i32> = runs.into_iter().flatten().map(|page| page as i32).collect();
+        let used: Vec<i32> = pages.into_iter().map(|page| page as i32).collect();
         let (mut missing, mut evicted) = (Vec::new(), Vec::new());
         self.cache.select(&used, |page, _, old| {
             missing.push(page);

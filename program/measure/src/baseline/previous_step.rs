@@ -48,59 +48,45 @@ impl PreviousStep {
         })
     }
 
-    /// Sorts the keys of the step into `new`; a selection that is longer than the buffer is cut.
-    fn sort(&mut self, ids: &[i32]) {
-        let max = self.missing.len() - 1;
-        self.new.clear();
+    /// Matches the ids of one token: sorts their keys, and merges the two lists. To avoid branches that depend on data,
+    /// every iteration of the merge stores to all arrays and advances only the counters of the elements that count.
+    pub fn step(&mut self, ids: &[i32], out: &mut Matched) {
+        let Self { old, new, slot_at, missing, free, free_slots } = self;
+        let max = missing.len() - 1;
+        new.clear();
         let keys = ids.iter().zip(0u64..).filter(|&(&id, _)| id >= 0);
-        self.new.extend(keys.take(max).map(|(&id, index)| (id as u64) << 32 | index));
-        self.new.sort_unstable();
-        self.new.push(END);
-    }
-
-    /// Merges the two lists and returns the number of misses. To avoid branches that depend on data,
-    /// every iteration stores to all arrays and advances only the counters of the elements that count.
-    fn merge(&mut self) -> usize {
-        let (new, old) = (self.new.as_slice(), self.old.as_slice());
-        let (missing, free) = (self.missing.as_mut_slice(), self.free.as_mut_slice());
-        let slot_at = self.slot_at.as_mut_slice();
-        let (mut i, mut j, mut misses, mut free_slots) = (0, 0, 0, self.free_slots);
-        let ends = (new.len() - 1, old.len() - 1);
-        while i < ends.0 || j < ends.1 {
+        // A selection that is longer than the buffer is cut.
+        new.extend(keys.take(max).map(|(&id, index)| (id as u64) << 32 | index));
+        new.sort_unstable();
+        new.push(END);
+        let (missing, free, slot_at) = (&mut missing[..], &mut free[..], &mut slot_at[..]);
+        let (mut i, mut j, mut misses, mut freed) = (0, 0, 0, *free_slots);
+        let (selected, ends) = (new.len() - 1, old.len() - 1);
+        while i < selected || j < ends {
             let (key, resident) = (new[i], old[j]);
             let (only_new, only_old) =
                 ((key >> 32) < (resident >> 32), (resident >> 32) < (key >> 32));
             missing[misses] = i as u32;
-            free[free_slots] = resident as u32;
+            free[freed] = resident as u32;
             slot_at[i] = resident as u32;
             misses += usize::from(only_new);
-            free_slots += usize::from(only_old);
+            freed += usize::from(only_old);
             i += usize::from(!only_old);
             j += usize::from(!only_new);
         }
-        self.free_slots = free_slots;
-        misses
-    }
-
-    /// Matches the ids of one token.
-    pub fn step(&mut self, ids: &[i32], out: &mut Matched) {
-        self.sort(ids);
+        *free_slots = freed - misses;
         out.misses.clear();
+        for (&at, &slot) in missing[..misses].iter().zip(free[..freed].iter().rev()) {
+            slot_at[at as usize] = slot;
+            out.misses.push(((new[at as usize] >> 32) as i32, slot as i32));
+        }
         out.slots.clear();
         out.slots.resize(ids.len(), -1);
-        let missed = self.merge();
-        for &at in &self.missing[..missed] {
-            self.free_slots -= 1;
-            let (key, slot) = (self.new[at as usize], self.free[self.free_slots]);
-            self.slot_at[at as usize] = slot;
-            out.misses.push(((key >> 32) as i32, slot as i32));
-        }
-        let selected = self.new.len() - 1;
-        for (key, &slot) in self.new[..selected].iter_mut().zip(&self.slot_at) {
+        for (key, &slot) in new[..selected].iter_mut().zip(&*slot_at) {
             out.slots[*key as u32 as usize] = slot as i32;
             *key = *key >> 32 << 32 | u64::from(slot);
         }
-        std::mem::swap(&mut self.old, &mut self.new);
+        std::mem::swap(old, new);
     }
 }
 

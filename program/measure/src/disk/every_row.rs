@@ -9,7 +9,7 @@ use avsg::disk::{Reader, Store};
 use avsg::pool::HostPool;
 use memmap2::MmapMut;
 
-use super::setting::{Setting, Step};
+use super::setting::{Setting, Step, setting};
 use crate::content::check_row;
 use crate::stats::us_since;
 
@@ -17,7 +17,7 @@ use crate::stats::us_since;
 pub fn every_row(pool: &HostPool, k: usize) -> Result<Setting<'static>> {
     let mut reader = RecordReader::new(pool, k)?;
     let store = Arc::clone(&reader.store);
-    Ok(Setting::new("every row", reader.memory.len(), move |ids| {
+    Ok(setting("every row", reader.memory.len(), move |ids| {
         let (layout, ids, before) = (store.layout(), sorted(&ids[..k]), store.stats());
         let (mut us, mut wrong_rows) = (0.0, 0);
         for indexer in 0..layout.indexers() {

@@ -16,7 +16,7 @@ use rustix::param::page_size;
 
 use super::every_row::sorted;
 use super::places::FileShape;
-use super::setting::{Setting, Step};
+use super::setting::{Setting, Step, setting};
 use crate::baseline::ExactLru;
 use crate::content::{check_row, fill_row};
 use crate::stats::us_since;
@@ -35,7 +35,7 @@ pub fn mapped(
     map.advise(Advice::Random).context("advising that reads are random")?;
     let cache = ExactLru::new((memory_bytes / page).max(1))?;
     let mut mapped = Mapped { file, map, cache, shape, page };
-    Ok(Setting::new("mapped", memory_bytes, move |ids| mapped.step(&sorted(&ids[..k]))))
+    Ok(setting("mapped", memory_bytes, move |ids| mapped.step(&sorted(&ids[..k]))))
 }
 
 /// A mapped file: for each indexer the rows of all of its layers side by side, id by id.

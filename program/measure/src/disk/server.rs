@@ -14,7 +14,7 @@ use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
 use serde::Serialize;
 
-use super::setting::{Setting, Step};
+use super::setting::{Setting, Step, setting};
 use crate::batch::OwnedBatch;
 use crate::content::tag;
 use crate::exact::for_each_id;
@@ -135,7 +135,7 @@ impl Server {
         work: StepWork,
     ) -> Result<Setting<'static>> {
         let mut server = Self::new(Arc::clone(pool), config, work)?;
-        Ok(Setting::new(name, work.memory_bytes(config)?, move |ids| server.step(ids)))
+        Ok(setting(name, work.memory_bytes(config)?, move |ids| server.step(ids)))
     }
 
     /// Does a step in which every indexer selects the same `ids`, K for each request, and the ids of a layer exist

@@ -31,30 +31,25 @@ impl Step {
     }
 }
 
-/// A way to do a step. Every row that it brings into memory is compared, which is not timed.
-pub struct Setting<'a> {
-    /// Bytes of the memory that has rows, and of what finds them there.
-    memory_bytes: usize,
-    /// Its parts are the time, the operations and the bytes of a step.
-    contender: Contender<'a>,
-}
+/// A way to do a step: the bytes of the memory that has rows and of what finds them there, and a contender whose parts
+/// are the time, the operations and the bytes of a step.
+pub type Setting<'a> = (usize, Contender<'a>);
 
-impl<'a> Setting<'a> {
-    /// Returns a setting. `step` gets the ids that all requests select, those of each request after the other.
-    pub fn new(
-        name: &'static str,
-        memory_bytes: usize,
-        mut step: impl FnMut(&[i32]) -> Result<Step> + 'a,
-    ) -> Self {
-        let parts = vec!["us", "operations", "bytes"];
-        let contender = Contender::new(name, parts, move |ids, figures| {
-            let Step { us, operations, bytes, wrong_rows } = step(ids)?;
-            ensure!(wrong_rows == 0, "{name}: {wrong_rows} rows were wrong");
-            figures.copy_from_slice(&[us, operations as f64, bytes as f64]);
-            Ok(())
-        });
-        Self { memory_bytes, contender }
-    }
+/// Returns a setting. `step` gets the ids that all requests select, those of each request after the other. Every row that
+/// it brings into memory is compared, which is not timed.
+pub fn setting<'a>(
+    name: &'static str,
+    memory_bytes: usize,
+    mut step: impl FnMut(&[i32]) -> Result<Step> + 'a,
+) -> Setting<'a> {
+    let parts = vec!["us", "operations", "bytes"];
+    let contender = Contender::new(name, parts, move |ids, figures| {
+        let Step { us, operations, bytes, wrong_rows } = step(ids)?;
+        ensure!(wrong_rows == 0, "{name}: {wrong_rows} rows were wrong");
+        figures.copy_from_slice(&[us, operations as f64, bytes as f64]);
+        Ok(())
+    });
+    (memory_bytes, contender)
 }
 
 /// The timed steps of a setting.
@@ -103,8 +98,7 @@ impl Race {
         ids: impl Fn(usize) -> Cow<'i, [i32]>,
         progress: impl Fn(usize),
     ) -> Result<Self> {
-        let (memory, mut contenders): (Vec<_>, Vec<_>) =
-            settings.into_iter().map(|one| (one.memory_bytes, one.contender)).unzip();
+        let (memory, mut contenders): (Vec<_>, Vec<_>) = settings.into_iter().unzip();
         let figures = turns.take(&mut contenders, ids, progress)?;
         let row = |(at, Contender { name, .. }): (usize, Contender<'_>)| {
             let [times, operations, bytes] = [0, 1, 2].map(|part| figures[at][part]);

@@ -20,7 +20,7 @@ use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions, Page, Progress, count};
 use crate::disk::{
     CHUNK, FileShape, Kept, Race, Row, Server, Setting, StepWork, Way, every_row, folder_on_disk,
-    mapped, write_rows,
+    mapped, setting, write_rows,
 };
 use crate::trace::Trace;
 use crate::turns::Turns;
@@ -194,11 +194,11 @@ impl Bench<'_> {
         let fio = Fio::new(folder, &info)?;
         let record = token / shape.indexers / info.block * info.block;
         let settings = vec![
-            Setting::new("prompt", 0, |_| kept.write()),
+            setting("prompt", 0, |_| kept.write()),
             fio.setting("fio, sequential writes", Job::Write, padded),
-            Setting::new("all rows", 0, |_| kept.read_all()),
+            setting("all rows", 0, |_| kept.read_all()),
             fio.setting("fio, sequential reads", Job::Read, padded),
-            Setting::new("first step", memory, |ids| {
+            setting("first step", memory, |ids| {
                 Server::new(Arc::new(kept.open()?), &config, work)?.step(ids)
             }),
             fio.setting("fio, random reads", Job::Random(record), work.k * token),

@@ -12,7 +12,7 @@ use avsg::disk::DiskInfo;
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
-use crate::disk::{Setting, Step};
+use crate::disk::{Setting, Step, setting};
 
 /// Bytes of a sequential read or write, of which as many are under way as AVSG has writes.
 const LARGE: usize = 1 << 20;
@@ -48,7 +48,7 @@ impl<'a> Fio<'a> {
 
     /// Returns the setting whose time is that of `bytes` bytes at the rate of a job.
     pub fn setting(&self, name: &'static str, job: Job, bytes: usize) -> Setting<'_> {
-        Setting::new(name, 0, move |_| {
+        setting(name, 0, move |_| {
             let mut missing = self.missing.borrow_mut();
             let mut rate = None;
             if missing.is_none() {

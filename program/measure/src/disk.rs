@@ -13,5 +13,5 @@ pub use kept::{CHUNK, Kept, write_rows};
 pub use mapped::mapped;
 pub use places::{FileShape, folder_on_disk, layout};
 pub use server::{Server, StepWork, Way};
-pub use setting::{Race, Row, Setting, Step, setting};
+pub use setting::{Setting, Step, setting};
 pub use speeds::Speeds;

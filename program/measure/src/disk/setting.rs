@@ -1,12 +1,9 @@
-//! What takes turns in `bench disk`, and what each of them took.
-
-use std::borrow::Cow;
+//! What takes turns in `bench disk`, and what a step of it did.
 
 use anyhow::{Result, ensure};
 use avsg::disk::DiskStats;
-use serde::Serialize;
 
-use crate::turns::{Contender, Turns};
+use crate::turns::Contender;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug)]
@@ -50,71 +47,4 @@ pub fn setting<'a>(
         Ok(())
     });
     (memory_bytes, contender)
-}
-
-/// The timed steps of a setting.
-#[derive(Serialize)]
-pub struct Row {
-    /// The name of the setting.
-    pub what: String,
-    /// The mean of [`Step::operations`].
-    pub operations_per_step: f64,
-    /// The mean of [`Step::bytes`].
-    pub bytes_per_step: f64,
-    /// The median of the times.
-    pub step_us: f64,
-    /// The 99th percentile of the times.
-    pub step_p99_us: f64,
-    /// The median divided by that of the setting which this one is compared with.
-    pub time_ratio: f64,
-    /// Bytes of a step divided by the median.
-    pub mb_per_second: f64,
-    /// Bytes of the memory that has rows, and of what finds them there.
-    pub memory_bytes: usize,
-    /// The ninth decile of the times divided by their median.
-    #[serde(skip)]
-    pub spread: f64,
-}
-
-/// Settings that took turns.
-#[derive(Serialize)]
-pub struct Race {
-    /// What all of them did.
-    pub what: String,
-    /// A row for each that could do its steps.
-    pub rows: Vec<Row>,
-}
-
-impl Race {
-    /// Lets settings take turns. Setting n is compared with setting `base(n)`.
-    ///
-    /// # Errors
-    /// If a step fails, or a row is wrong.
-    pub fn run<'i>(
-        what: String,
-        settings: Vec<Setting<'_>>,
-        base: impl Fn(usize) -> usize,
-        turns: Turns,
-        ids: impl Fn(usize) -> Cow<'i, [i32]>,
-        progress: impl Fn(usize),
-    ) -> Result<Self> {
-        let (memory, mut contenders): (Vec<_>, Vec<_>) = settings.into_iter().unzip();
-        let figures = turns.take(&mut contenders, ids, progress)?;
-        let row = |(at, Contender { name, .. }): (usize, Contender<'_>)| {
-            let [times, operations, bytes] = [0, 1, 2].map(|part| figures[at][part]);
-            Row {
-                what: name,
-                operations_per_step: operations.mean,
-                bytes_per_step: bytes.mean,
-                step_us: times.p50,
-                step_p99_us: times.p99,
-                time_ratio: times.p50 / figures[base(at)][0].p50,
-                mb_per_second: bytes.mean / times.p50,
-                memory_bytes: memory[at],
-                spread: times.spread(),
-            }
-        };
-        let rows = contenders.into_iter().enumerate().map(row).filter(|row| row.step_us > 0.0);
-        Ok(Self { what, rows: rows.collect() })
-    }
 }

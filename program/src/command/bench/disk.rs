@@ -19,8 +19,8 @@ use crate::checks::{at_least_1, check_tables, in_range};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, OutputOptions, Page, Progress, count};
 use crate::disk::{
-    CHUNK, FileShape, Kept, Race, Row, Server, Setting, StepWork, Way, every_row, folder_on_disk,
-    mapped, setting, write_rows,
+    CHUNK, FileShape, Kept, Server, Setting, StepWork, Way, every_row, folder_on_disk, mapped,
+    setting, write_rows,
 };
 use crate::trace::Trace;
 use crate::turns::Turns;
@@ -112,7 +112,9 @@ struct Bench<'a> {
     file: Value,
     /// Why there is no figure of fio; null if there is one.
     fio_missing: Option<String>,
-    races: Vec<Race>,
+    races: Vec<Value>,
+    #[serde(skip)]
+    spreads: Vec<f64>,
     disturbance: Option<Disturbance>,
     #[serde(skip)]
     place: PoolFile,
@@ -144,28 +146,56 @@ pub fn run(options: &Options) -> Result<()> {
         file: Value::Null,
         fio_missing: None,
         races: Vec::new(),
+        spreads: Vec::new(),
         disturbance: None,
         place: PoolFile { buffered: options.buffered, ..PoolFile::new(&folder) },
         selections: &selections,
         turns: Turns { warm_up, steps, turn: TURN, settle: 0 },
-        bar: output::progress(3 * (warm_up + steps), "disk"),
+        bar: output::progress(3 * (warm_up + steps) + ROUNDS, "disk"),
     };
     let watch = Watch::start();
     if !options.memory {
         bench.prompt(&folder)?;
     }
     bench.arithmetic(options.memory)?;
-    let spreads = || bench.races.iter().flat_map(|race| &race.rows).map(|row| row.spread);
-    bench.disturbance = Some(watch.stop(steps * spreads().count(), spreads()));
+    let spreads = std::mem::take(&mut bench.spreads);
+    bench.disturbance = Some(watch.stop(steps * spreads.len(), spreads));
     options.output.write(&bench, || bench.page())
 }
 
 impl Bench<'_> {
-    fn race(&mut self, what: String, settings: Vec<Setting<'_>>, base: usize) -> Result<()> {
-        let ids = |step| Cow::Owned(self.selections.step(step));
-        let race =
-            Race::run(what, settings, |_| base, self.turns, ids, |steps| self.bar.inc(steps))?;
-        self.races.push(race);
+    /// Lets settings take turns. Setting n is compared with setting `base(n)`. One that cannot do its steps has no row.
+    fn race(
+        &mut self,
+        what: String,
+        settings: Vec<Setting<'_>>,
+        base: impl Fn(usize) -> usize,
+        turns: Turns,
+    ) -> Result<()> {
+        let (memory, mut contenders): (Vec<_>, Vec<_>) = settings.into_iter().unzip();
+        // The buffers of a race that does not fill them are full.
+        let first = self.turns.warm_up - turns.warm_up;
+        let ids = |step| Cow::Owned(self.selections.step(first + step));
+        let figures = turns.take(&mut contenders, ids, |steps| self.bar.inc(steps))?;
+        let mut rows = Vec::new();
+        for (at, figure) in figures.iter().enumerate().filter(|(_, figure)| figure[0].p50 > 0.0) {
+            let [times, operations, bytes] = [0, 1, 2].map(|part| figure[part]);
+            self.spreads.push(times.spread());
+            rows.push(json!({
+                "what": contenders[at].name,
+                // Means.
+                "operations_per_step": operations.mean,
+                "bytes_per_step": bytes.mean,
+                "step_us": times.p50,
+                "step_p99_us": times.p99,
+                // The median divided by that of the setting which this one is compared with.
+                "time_ratio": times.p50 / figures[base(at)][0].p50,
+                "mb_per_second": bytes.mean / times.p50,
+                // Bytes of the memory that has rows, and of what finds them there.
+                "memory_bytes": memory[at],
+            }));
+        }
+        self.races.push(json!({"what": what, "rows": rows}));
         Ok(())
     }
 
@@ -204,17 +234,15 @@ impl Bench<'_> {
             fio.setting("fio, random reads", Job::Random(record), work.k * token),
         ];
         let turns = Turns { warm_up: 0, steps: ROUNDS, turn: 1, settle: 0 };
-        let ids = |round| Cow::Owned(self.selections.step(self.turns.warm_up + round));
-        let beside_fio = |at| at | 1;
-        let session = Race::run("session".into(), settings, beside_fio, turns, ids, |_| ())?;
-        self.races.push(session);
+        // Each is compared with the job of fio behind it.
+        self.race("session".into(), settings, |at| at | 1, turns)?;
         let pool = Arc::new(kept.open()?);
         let settings = vec![
             every_row(&pool, work.k)?,
             mapped(folder, shape, work.k, memory)?,
             Server::setting("AVSG", &pool, &config, work)?,
         ];
-        self.race("step".into(), settings, 2)?;
+        self.race("step".into(), settings, |_| 2, self.turns)?;
         self.fio_missing = fio.missing.take();
         Ok(())
     }
@@ -234,12 +262,12 @@ impl Bench<'_> {
             ("two groups", Way::TwoGroups, work.requests > 1),
         ];
         for compute_us in [work.compute_us, 0.0] {
-            let setting = |(name, way, _)| {
+            let of_way = |(name, way, _)| {
                 Server::setting(name, &pool, &config, StepWork { compute_us, way, ..work })
             };
-            let some = ways.into_iter().filter(|way| way.2).map(setting);
+            let some = ways.into_iter().filter(|way| way.2).map(of_way);
             let what = format!("{compute_us} us of arithmetic per layer");
-            self.race(what, some.collect::<Result<_>>()?, 0)?;
+            self.race(what, some.collect::<Result<_>>()?, |_| 0, self.turns)?;
         }
         Ok(())
     }
@@ -248,12 +276,15 @@ impl Bench<'_> {
     fn page(&self) -> Page {
         let mut page = Page::default();
         let Self { workload, steps, shape, work, file, races, .. } = self;
-        let find = |what| races.iter().flat_map(|race| &race.rows).find(|row| row.what == what);
-        let rate = |row: &Row| {
-            let of_fio = 100.0 / row.time_ratio;
+        let rows = |race: &'_ Value| race["rows"].as_array().cloned().unwrap_or_default();
+        let all: Vec<Value> = races.iter().flat_map(rows).collect();
+        let find = |what| all.iter().find(|row| row["what"] == what);
+        let figure = |row: &Value, key| row[key].as_f64().unwrap_or(f64::NAN);
+        let rate = |row| {
+            let of_fio = 100.0 / figure(row, "time_ratio");
             let of_fio =
                 if of_fio > 0.0 { format!(", {of_fio:.0} % of fio") } else { String::new() };
-            format!("{} MB/s{of_fio}", short(row.mb_per_second))
+            format!("{} MB/s{of_fio}", short(figure(row, "mb_per_second")))
         };
         if let (Some(prompt), Some(all), Some(first)) =
             (find("prompt"), find("all rows"), find("first step"))
@@ -261,7 +292,7 @@ impl Bench<'_> {
             page.text(format!(
                 "A prompt of {} tokens is written at {}. All rows are read at {}, and those that a first step selects at {}, \
                  {} times as fast.",
-                shape.rows, rate(prompt), rate(all), rate(first), short(all.step_us / first.step_us)
+                shape.rows, rate(prompt), rate(all), rate(first), short(figure(all, "step_us") / figure(first, "step_us"))
             ));
         }
         if let (Some(every), Some(mapped), Some(own)) =
@@ -269,21 +300,23 @@ impl Bench<'_> {
         {
             page.text(format!(
                 "A step takes {} us: {} times as fast as reads of every row, {} times as fast as a mapped file.",
-                short(own.step_us), short(every.time_ratio), short(mapped.time_ratio)
+                short(figure(own, "step_us")), short(figure(every, "time_ratio")), short(figure(mapped, "time_ratio"))
             ));
         }
-        for Race { what, rows } in races {
+        for race in races {
+            let (rows, what) = (rows(race), race["what"].as_str().unwrap_or_default());
             let columns =
                 format!("{what} | operations | bytes | us | x | p99, us | MB/s | memory, bytes");
             let keys = "what operations_per_step bytes_per_step step_us time_ratio step_p99_us \
                         mb_per_second memory_bytes";
-            page.table(&table(&columns, keys, rows.iter().map(|row| json!(row))));
-            let differs = |row: &&Row| {
-                (row.operations_per_step, row.bytes_per_step)
-                    != (rows[0].operations_per_step, rows[0].bytes_per_step)
-            };
-            for row in rows.iter().filter(|_| rows[0].what == "transfer").filter(differs) {
-                page.text(format!("{} reads more or less than transfer", row.what));
+            page.table(&table(&columns, keys, &rows));
+            let read =
+                |row: &Value| ["operations_per_step", "bytes_per_step"].map(|k| figure(row, k));
+            let differs =
+                |row: &&Value| rows[0]["what"] == "transfer" && read(row) != read(&rows[0]);
+            for row in rows.iter().filter(differs) {
+                let what = row["what"].as_str().unwrap_or_default();
+                page.text(format!("{what} reads more or less than transfer"));
             }
         }
         let StepWork { requests, k, slots, .. } = *work;

@@ -87,8 +87,6 @@ struct Generator {
     last_use: Vec<i64>,
     /// Ids that were never selected, in random order; they are taken from the end.
     fresh: Vec<i32>,
-    /// (sampling key, id) of each id that may return.
-    keyed: Vec<(f64, i32)>,
 }
 
 impl Generator {
@@ -97,7 +95,7 @@ impl Generator {
         let mut fresh: Vec<i32> = (0..synth.context as i32).collect();
         random.shuffle(&mut fresh);
         let last_use = vec![-1; synth.context];
-        Self { random, previous: Vec::new(), last_use, fresh, keyed: Vec::new() }
+        Self { random, previous: Vec::new(), last_use, fresh }
     }
 
     /// Generates the ids of one step.
@@ -124,16 +122,17 @@ impl Generator {
     /// replacement. The logarithms of the keys are compared, because e^-(age - 2) of an old id is 0 in
     /// a double.
     fn draw_returning(&mut self, row: &mut Vec<i32>, now: i64, need: usize) {
-        self.keyed.clear();
+        // (sampling key, id) of each id that may return.
+        let mut keyed: Vec<(f64, i32)> = Vec::new();
         for (id, &last) in self.last_use.iter().enumerate() {
             let age = now - last;
             if last >= 0 && age >= 2 {
                 let exponential = -libm::log(self.random.unit());
-                self.keyed.push((libm::log(exponential) + (age - 2) as f64, id as i32));
+                keyed.push((libm::log(exponential) + (age - 2) as f64, id as i32));
             }
         }
-        self.keyed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        row.extend(self.keyed.iter().take(need).map(|&(_, id)| id));
+        keyed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        row.extend(keyed.iter().take(need).map(|&(_, id)| id));
     }
 
     /// Fills the row up to `k` ids with the least recently used ids that it does not contain.

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::Params;
+use avsg::device::params::{Lifetime, MAX_PAPER_SLOTS, Params};
 use avsg::engine::MachineChoice;
 use clap::Args;
 use serde_json::{Value, json, to_value};
 
 use super::engine_options::TableOptions;
-use super::lifetimes::{default_slots, recommended, rules};
+use super::lifetimes::{least_slots, recommended};
 use super::output::{self, OutputOptions, Page, Table};
 use super::trace_options::TraceOptions;
 use super::traces::{Taken, Traces, operator_hits, policy_hits};
@@ -39,12 +39,17 @@ pub fn run(options: &Options) -> Result<()> {
     let (tokens, k) = (traces.first().tokens, traces.first().k);
     let mut slots = options.slots.clone();
     if slots.is_empty() {
-        slots = default_slots(tokens * k);
+        let least = least_slots(tokens * k);
+        let smallest = [1, 2, 4].map(|times| times * least);
+        // A least S above the limit is kept, which the library refuses.
+        let fits = |slots: &u32| *slots == least || *slots <= MAX_PAPER_SLOTS;
+        slots.extend(smallest.into_iter().filter(fits));
     }
     slots.sort_unstable();
     slots.dedup();
     let [every, once] = traces.gathers();
     let machine = Machine::find(MachineChoice::Auto)?;
+    let constants = [0, 1, 2, 4, 8, 16, 32, 64, 127].map(Lifetime::Constant);
     // Each policy with its hits at each S, and what to take at each S: nothing if no step after the first selects an id.
     let (mut policies, mut advice) = (Vec::<Hits>::new(), Vec::new());
     let bar = output::progress(slots.len(), "compare");
@@ -56,7 +61,7 @@ pub fn run(options: &Options) -> Result<()> {
             [(NO_BUFFER, every), (NO_REPEATS, once), (LRU, lru)]
                 .map(|(p, c)| (p.to_owned(), c))
                 .into();
-        for lifetime in rules() {
+        for lifetime in constants.into_iter().chain([Lifetime::Learned]) {
             let hits = operator_hits(traces, &Params { lifetime, ..default }, machine)?;
             counts.push((lifetime.to_string(), hits.into_iter().sum()));
         }

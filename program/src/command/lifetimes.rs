@@ -1,28 +1,14 @@
-//! Lifetime rules: those that are compared with each other, with their numbers of slots, and the one that a trace
-//! recommends, which is the default one unless the trace shows that the other one misses fewer rows.
+//! The lifetime rule that a trace recommends, which is the default one unless the trace shows that the other one misses
+//! fewer rows, and the least S.
 
 use anyhow::Result;
-use avsg::device::params::{Lifetime, MAX_PAPER_SLOTS, MIN_SLOTS, Params};
+use avsg::device::params::{Lifetime, MIN_SLOTS, Params};
 
 use crate::baseline::HitCount;
-
-/// Returns every lifetime rule of a table `wide` that is compared.
-pub fn rules() -> impl Iterator<Item = Lifetime> {
-    let constants = [0, 1, 2, 4, 8, 16, 32, 64, 127].map(Lifetime::Constant);
-    constants.into_iter().chain([Lifetime::Learned])
-}
 
 /// Returns the least power of two that is an S for steps of `ids` ids, of which a trace has at most 65536.
 pub fn least_slots(ids: usize) -> u32 {
     (ids as u32).max(MIN_SLOTS).next_power_of_two()
-}
-
-/// Returns the three smallest powers of two that both tables accept as S for steps of `ids` ids, or fewer if
-/// the third is above their limit. A least S above the limit is returned, which the library refuses.
-pub fn default_slots(ids: usize) -> Vec<u32> {
-    let least = least_slots(ids);
-    let fits = |slots: &u32| *slots == least || *slots <= MAX_PAPER_SLOTS;
-    [1, 2, 4].map(|times| times * least).into_iter().filter(fits).collect()
 }
 
 /// Returns a table `wide` with the other one of the rules learned and constant:127.

@@ -7,7 +7,7 @@ use avsg::ascend::RegisteredPool;
 use avsg::ascend::acl::Stream;
 use avsg::device::kernels::KernelName;
 use avsg::device::learned::START;
-use avsg::device::params::{Lifetime, Params};
+use avsg::device::params::Lifetime;
 use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::plan::{Misses, Plan};
 use avsg::pool::{HostPool, PoolConfig};
@@ -63,11 +63,7 @@ fn status(error: &anyhow::Error) -> &'static str {
 
 /// Returns a pool in which row x holds id x, unless requests have host blocks.
 fn config_of_pool(harness: &Harness) -> Result<PoolConfig> {
-    Ok(PoolConfig::new(1, rows_of_pool(harness), RowFormat::single(ROW)?))
-}
-
-fn rows_of_pool(harness: &Harness) -> usize {
-    8 * harness.params.slots as usize
+    Ok(PoolConfig::new(1, 8 * harness.params.slots as usize, RowFormat::single(ROW)?))
 }
 
 /// Creates an engine on the device for one state, which runs avsg_reset.
@@ -153,11 +149,10 @@ fn written(
 
 /// Returns the batch of a step, whose host blocks are in reverse order. A third of the ids is new for each token. An
 /// append has no ids, and its tokens are the last ones of two sequences.
-fn batch(harness: &Harness, kernel: KernelName, step: usize) -> OwnedBatch {
-    let Params { k, tokens, page, .. } = harness.params;
-    let (k, tokens, rows) = (k as usize, tokens as usize, rows_of_pool(harness));
+fn batch(harness: &Harness, kernel: KernelName, step: usize, rows: usize) -> OwnedBatch {
+    let [k, tokens] = [harness.params.k, harness.params.tokens].map(|n| n as usize);
     let mut batch = OwnedBatch::new(k, 0);
-    batch.block_stride = rows.checked_div(page as usize).unwrap_or(0);
+    batch.block_stride = rows.checked_div(harness.params.page as usize).unwrap_or(0);
     for request in 0..STATES {
         // Seven and the number of rows have no common factor, so the ids of a row differ.
         let id = |token: usize, i: usize| {
@@ -203,7 +198,8 @@ fn check(harness: &Harness, kernel: KernelName, is_placed: bool) -> Result<()> {
     let new_plan = |e: &Engine| e.new_plan(STATES * harness.params.tokens as usize, STATES);
     let mut plans = [new_plan(&engines[0])?, new_plan(&engines[1])?];
     for step in 0..steps {
-        let (batch, mut found) = (batch(harness, kernel, step), Vec::new());
+        let (batch, mut found) =
+            (batch(harness, kernel, step, engines[0].pool().rows()), Vec::new());
         for (engine, plan) in engines.iter_mut().zip(&mut plans) {
             if kernel == KernelName::Transfer {
                 run_one(harness, engine, plan, KernelName::Plan, &batch)?;

@@ -1,6 +1,6 @@
 //! The part of the model for rows on a disk: a step reads the records of the rows that it misses.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use avsg::disk::PoolFile;
@@ -78,7 +78,9 @@ impl Disk {
             Link::Given(speeds, block) => (*speeds, None, *block),
             Link::Measured(folder) => {
                 let folder = folder_on_disk("--link", folder.as_deref())?;
-                let block = block_of(&folder, deployment)?;
+                let file = Some(PoolFile::new(&folder));
+                let pool = PoolConfig { file, ..PoolConfig::new(1, 1, format.clone()) };
+                let block = HostPool::new(&pool)?.store().map_or(BLOCK, |store| store.info().block);
                 let speeds = Speeds::measure(&folder, plan(block)?.max_record_bytes())?;
                 (speeds, Some(folder.display().to_string()), block)
             }
@@ -109,13 +111,4 @@ impl Disk {
         };
         self.records.iter().map(ms).sum()
     }
-}
-
-/// Returns the block that a pool in a folder has.
-fn block_of(folder: &Path, deployment: &Deployment) -> Result<usize> {
-    let config = PoolConfig {
-        file: Some(PoolFile::new(folder)),
-        ..PoolConfig::new(1, 1, deployment.model.format.clone())
-    };
-    Ok(HostPool::new(&config)?.store().map_or(BLOCK, |store| store.info().block))
 }

@@ -47,7 +47,8 @@ pub type Entry = (usize, usize, Contender<'static>);
 /// Returns the contender whose steps are those of a server.
 pub fn server(name: &str, server: &Shared) -> Entry {
     let of = server.borrow();
-    let (layers, parts, buffers) = (of.layers.concat().len(), of.parts(), of.tables());
+    let (layers, parts, buffers) =
+        (of.layers.concat().len(), of.parts(), of.engine.config().tables());
     let server = Rc::clone(server);
     let step = move |ids: &[i32], us: &mut [f64]| server.borrow_mut().step(ids, us);
     (layers, buffers, Contender::new(name, parts, step))
@@ -55,7 +56,7 @@ pub fn server(name: &str, server: &Shared) -> Entry {
 
 /// Returns a loop that reads one word of each line of a server's tables, in order.
 pub fn read_tables(sizes: &Sizes, server: &Shared) -> Entry {
-    let (buffers, server) = (server.borrow().tables(), Rc::clone(server));
+    let (buffers, server) = (server.borrow().engine.config().tables(), Rc::clone(server));
     let work = move |_: &[i32]| {
         let Server { engine, .. } = &mut *server.borrow_mut();
         let (indexers, states) = (engine.config().indexers.count(), engine.config().states);
@@ -158,10 +159,6 @@ impl Server {
     pub fn misses_after(&self, steps: usize) -> f64 {
         let misses = &self.misses[steps..];
         misses.iter().sum::<usize>() as f64 / misses.len() as f64
-    }
-
-    fn tables(&self) -> usize {
-        self.engine.config().tables()
     }
 
     fn shares_indexers(&self) -> bool {

@@ -193,10 +193,9 @@ pub(crate) struct DeviceOptions {
 impl DeviceOptions {
     /// Returns the configuration of an engine with `states` states.
     pub fn config(&self, params: Params, states: usize) -> Config {
-        let mut config = Config::new(params, states);
-        config.cores = self.cores.unwrap_or(config.cores);
-        config.machine = self.machine;
-        config
+        let config = Config::new(params, states);
+        let cores = self.cores.unwrap_or(config.cores);
+        Config { cores, machine: self.machine, ..config }
     }
 
     /// Opens the device; `None` for the CPU.

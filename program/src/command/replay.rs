@@ -12,6 +12,7 @@ use std::time::Instant;
 use crate::baseline::count_operator_hits;
 use crate::disk::folder_on_disk;
 use crate::output_file;
+use crate::stats::us_since;
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::ascend::{AscendOptions, RegisteredPool};
@@ -186,17 +187,16 @@ fn replay(
         let segments = world.fresh();
         let fresh = segments.as_deref();
 
-        let start = Instant::now();
+        let mut start = Instant::now();
         if in_one {
             engine.step(&world.step.batch(), &mut plan, 0, fresh)?;
-            tally.record(0, start.elapsed());
         } else {
             engine.plan(&world.step.batch(), &mut plan)?;
-            let planned = Instant::now();
+            tally.times[0].1.push(us_since(start));
+            start = Instant::now();
             engine.transfer(&mut plan, &[0], fresh)?;
-            tally.record(0, planned - start);
-            tally.record(1, planned.elapsed());
         }
+        tally.times[usize::from(!in_one)].1.push(us_since(start));
 
         let tags = world.verify(&engine, &plan, &mut tally);
         tally.count(step, &plan);

@@ -1,7 +1,6 @@
 //! The figures of a replay.
 
 use std::iter;
-use std::time::Duration;
 
 use crate::baseline::{HitCount, count_ceiling, count_repeats};
 use crate::trace::Trace;
@@ -23,7 +22,7 @@ pub struct Tally {
     /// Rows with a wrong byte, and padding that has a slot.
     pub wrong_rows: u64,
     /// Microseconds of each plan and of each transfer, or of each step if it is one launch.
-    times: Vec<(&'static str, Vec<f64>)>,
+    pub times: Vec<(&'static str, Vec<f64>)>,
     watch: Watch,
 }
 
@@ -33,11 +32,6 @@ impl Tally {
         let times = parts.iter().map(|part| (*part, Vec::new())).collect();
         let (hits, watch) = (HitCount::default(), Watch::start());
         Self { hits, verified_rows: 0, wrong_rows: 0, times, watch }
-    }
-
-    /// Adds the time of a part of a step.
-    pub fn record(&mut self, part: usize, time: Duration) {
-        self.times[part].1.push(time.as_secs_f64() * 1e6);
     }
 
     pub fn count(&mut self, step: usize, plan: &Plan) {

@@ -63,25 +63,21 @@ impl PartOptions {
             };
             let layer = axis("layer", part.layer);
             let name = format!("{file}{layer}{}", axis("request", part.request));
-            warn_of_repeats(&name, &trace);
+            let repeats = trace.repeats();
+            if let Some((step, token, id)) = repeats.first {
+                eprintln!(
+                    "avsg: warning: {name}: {} of {} rows repeat an id ({} repeats, the first of id {id} at \
+                     step {step}, token {token}); a top-K selection has no repeats, and each repeat that \
+                     misses is a copy of its own",
+                    repeats.rows,
+                    trace.steps * trace.tokens,
+                    repeats.ids
+                );
+            }
             Named { name, part, trace }
         };
         let parts = parts.with_context(|| file.clone())?;
         Ok(parts.into_iter().map(named).collect())
-    }
-}
-
-fn warn_of_repeats(name: &str, trace: &Trace) {
-    let repeats = trace.repeats();
-    if let Some((step, token, id)) = repeats.first {
-        eprintln!(
-            "avsg: warning: {name}: {} of {} rows repeat an id ({} repeats, the first of id {id} at \
-             step {step}, token {token}); a top-K selection has no repeats, and each repeat that \
-             misses is a copy of its own",
-            repeats.rows,
-            trace.steps * trace.tokens,
-            repeats.ids
-        );
     }
 }
 

@@ -182,7 +182,7 @@ fn check(harness: &Harness, kernel: KernelName, is_placed: bool) -> Result<()> {
         _ => 3,
     };
     // The slots of both engines outlive them.
-    let mut placed = is_placed.then(|| Placed::new(harness, STATES, ROW)).transpose()?;
+    let mut placed = is_placed.then(|| Placed::new(harness, STATES)).transpose()?;
     let mut config = |cores, on_device| {
         let machine = MachineChoice::Emu;
         let config = Config { cores, machine, ..Config::new(harness.params, STATES) };

@@ -7,7 +7,7 @@ use avsg::buffer::CallerBuffer;
 use avsg::engine::Config;
 use avsg::rows::Strides;
 
-use super::harness::Harness;
+use super::harness::{Harness, ROW};
 
 const BLOCK: usize = 64;
 const BASE: i32 = 1000;
@@ -16,18 +16,17 @@ const BASE: i32 = 1000;
 pub struct Placed {
     device: [DeviceMemory; 2],
     cpu: (Vec<u8>, Vec<i32>),
-    row: usize,
 }
 
 impl Placed {
-    /// Allocates zeroed slots of `row` bytes for `states` states, for one layer.
-    pub fn new(harness: &Harness, states: usize, row: usize) -> Result<Self> {
+    /// Allocates zeroed slots for `states` states, for one layer.
+    pub fn new(harness: &Harness, states: usize) -> Result<Self> {
         let slots = states * harness.params.slots as usize;
         let entries: Vec<i32> = (0..(slots / BLOCK) as i32).rev().collect();
         let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
         let table = DeviceMemory::copied(&harness.context, &bytes)?;
-        let memory = DeviceMemory::zeroed(&harness.context, slots * row)?;
-        Ok(Self { device: [memory, table], cpu: (vec![0; slots * row], entries), row })
+        let memory = DeviceMemory::zeroed(&harness.context, slots * ROW)?;
+        Ok(Self { device: [memory, table], cpu: (vec![0; slots * ROW], entries) })
     }
 
     /// Returns the configuration of an engine that uses these slots, which must outlive it.
@@ -38,7 +37,7 @@ impl Placed {
             true => (memory.address() as *mut u8, table.address() as *const i32),
             false => (slots.as_mut_ptr(), entries.as_ptr()),
         };
-        let strides = Strides { block_rows: BLOCK, block: BLOCK * self.row, row: self.row };
+        let strides = Strides { block_rows: BLOCK, block: BLOCK * ROW, row: ROW };
         // SAFETY: both allocations have room for every slot and entry, are initialised and not written
         // by this program, and outlive the engine. No two entries are equal.
         let buffer = unsafe {

@@ -74,7 +74,7 @@ fn race<'i>(
     ids: impl Fn(usize) -> Cow<'i, [i32]>,
 ) -> Result<(Vec<Vec<Summary>>, Disturbance)> {
     let (bar, watch) = (progress(turns.total(), what), Watch::start());
-    let times = turns.take(contenders, ids, |steps| bar.inc(steps))?;
+    let times = turns.take(contenders, ids, |steps| bar.inc(steps as u64))?;
     drop(bar);
     let long = times.iter().flatten().filter(|us| us.p50 >= SHORT).map(Summary::spread);
     let disturbance = watch.stop(turns.steps, long);

@@ -4,12 +4,10 @@ mod page;
 
 pub use page::{Page, Table};
 
-use std::cell::Cell;
-use std::fmt::Arguments;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use indicatif::{DecimalBytes, ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 use serde_json::{Value, to_value};
 
@@ -71,44 +69,12 @@ pub fn with_origin(report: &impl Serialize) -> serde_json::Result<Value> {
     Ok(all)
 }
 
-/// A line on standard error, if that is a terminal, that says what the program does and how far it is, until
-/// it is dropped.
-pub struct Progress {
-    what: &'static str,
-    steps: usize,
-    /// The steps that are done.
-    done: Cell<usize>,
-}
-
-/// Shows what the program does in `steps` steps.
-pub fn progress(steps: usize, what: &'static str) -> Progress {
-    show_line(format_args!("{what} 0 %"));
-    Progress { what, steps, done: Cell::default() }
-}
-
-impl Progress {
-    /// Counts steps that are done.
-    pub fn inc(&self, steps: usize) {
-        let before = self.done.get();
-        self.done.set(before + steps);
-        let [before, now] = [before, before + steps].map(|done| 100 * done / self.steps.max(1));
-        if now != before {
-            show_line(format_args!("{} {now} %", self.what));
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        show_line(format_args!(""));
-    }
-}
-
-/// Replaces the line of a terminal on standard error.
-fn show_line(words: Arguments<'_>) {
-    if io::stderr().is_terminal() {
-        let _ = write!(io::stderr(), "\r\x1b[K{words}");
-    }
+/// Shows on standard error, if that is a terminal, what the program does in `steps` steps, until the result is dropped.
+pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {percent} %");
+    let bar =
+        ProgressBar::new(steps as u64).with_finish(ProgressFinish::AndClear).with_message(what);
+    style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
 /// Does work of one step, and shows meanwhile what it is, on standard error if that is a terminal.
@@ -124,9 +90,7 @@ pub fn count(n: usize, noun: &str) -> String {
 
 /// Formats a number of bytes with a decimal unit and two decimals, such as `1.50 GB`.
 pub fn bytes(n: usize) -> String {
-    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    let unit = units.into_iter().find(|&(size, _)| n as f64 >= size);
-    unit.map_or_else(|| format!("{n} B"), |(size, unit)| format!("{:.2} {unit}", n as f64 / size))
+    DecimalBytes(n as u64).to_string()
 }
 
 /// Formats a ratio with two significant digits or more: 1.25, 3.7, 31.

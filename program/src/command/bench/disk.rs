@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use avsg::disk::PoolFile;
 use avsg::pool::HostPool;
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use super::workload::{HISTORY, Selections, Workload};
 use super::{host, short, table};
 use crate::checks::{at_least_1, check_tables, in_range};
 use crate::command::busy::{Disturbance, Watch};
-use crate::command::output::{self, OutputOptions, Page, Progress, count};
+use crate::command::output::{self, OutputOptions, Page, count};
 use crate::disk::{
     CHUNK, FileShape, Kept, Server, Setting, StepWork, Way, every_row, folder_on_disk, mapped,
     setting, write_rows,
@@ -123,7 +124,7 @@ struct Bench<'a> {
     #[serde(skip)]
     turns: Turns,
     #[serde(skip)]
-    bar: Progress,
+    bar: ProgressBar,
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -176,7 +177,7 @@ impl Bench<'_> {
         // The buffers of a race that does not fill them are full.
         let first = self.turns.warm_up - turns.warm_up;
         let ids = |step| Cow::Owned(self.selections.step(first + step));
-        let figures = turns.take(&mut contenders, ids, |steps| self.bar.inc(steps))?;
+        let figures = turns.take(&mut contenders, ids, |steps| self.bar.inc(steps as u64))?;
         let mut rows = Vec::new();
         for (at, figure) in figures.iter().enumerate().filter(|(_, figure)| figure[0].p50 > 0.0) {
             let [times, operations, bytes] = [0, 1, 2].map(|part| figure[part]);

@@ -1,6 +1,7 @@
 //! What a command prints: lines of text, and tables, which are Markdown with aligned columns.
 
 use anyhow::Result;
+use textwrap::Options;
 
 use crate::output_file::to_stdout;
 use crate::terminal;
@@ -98,25 +99,14 @@ impl Page {
 /// stays in its column. A line of a table stays whole, and so does one that begins with a space, which is a
 /// command to copy.
 fn wrapped(text: &str, width: usize) -> String {
-    let mut all = String::new();
-    for line in text.lines() {
+    let fitted = |line: &str| {
         let is_labelled = line.get(..LABEL).is_some_and(|label| label.ends_with("  "));
         let indent = " ".repeat(if is_labelled { LABEL } else { 0 });
-        let mut column = 0;
-        for word in line.split_inclusive(' ') {
-            let length = word.trim_end().chars().count();
-            if column + length > width && column > indent.len() && !line.starts_with([' ', '|']) {
-                all.truncate(all.trim_end().len());
-                all.push('\n');
-                all += &indent;
-                column = indent.len();
-            }
-            all += word;
-            column += word.chars().count();
-        }
-        all.push('\n');
-    }
-    all
+        let options = Options::new(width).subsequent_indent(&indent).break_words(false);
+        let is_whole = line.starts_with([' ', '|']);
+        if is_whole { format!("{line}\n") } else { textwrap::fill(line, options) + "\n" }
+    };
+    text.lines().map(fitted).collect()
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ impl Background {
             &*run
         };
         let stages = [Some(Stage { pieces, run }), None];
-        let launch = self.launch.insert(InProgress::new(stages, None, self.workers.spin()));
+        let launch = self.launch.insert(InProgress::new(stages, None, self.workers.0.spin));
         // SAFETY: the launch lies in a box of this value, which changes it after it has closed it.
         if unsafe { self.workers.open(launch, nanoseconds)? } {
             self.owner = Some(place);
@@ -148,7 +148,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         // A forked child has none of the threads. A panic of a piece tells nobody any more.
-        if !self.workers.is_inherited() {
+        if !self.workers.0.birth.is_past() {
             let _ = self.end();
         }
     }

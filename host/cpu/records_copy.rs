@@ -111,7 +111,7 @@ impl<'a> RecordsCopy<'a> {
 
     /// Returns the row of a record.
     pub fn row(&self, record: usize) -> usize {
-        self.rows[self.records.first_place(record)] as usize
+        self.rows[self.records.places_of(record..record + 1)[0] as usize] as usize
     }
 
     /// Returns the address that a record is read to.

@@ -180,7 +180,8 @@ impl RecordsReader {
         if self.reader.under_way() == 0 {
             self.target = None;
         }
-        plan.keep_records(matches!(kept, Ok(true)).then_some(self.stamp));
+        let held = matches!(kept, Ok(true)).then_some(self.stamp);
+        plan.records.iter_mut().for_each(|records| records.held = held);
         // After an error the call is repeated, and finds them again.
         plan.take_lost(kept.is_ok());
         kept.map(drop)

@@ -72,8 +72,6 @@ impl QueueEntries {
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let words = layout.max_group_layers().div_ceil(64);
         let bytes = (stride * (count + spare)).next_multiple_of(rustix::param::page_size());
-        let mut free = reserve::with_capacity(WHAT, count)?;
-        free.extend((0..count as u32).rev());
         let mut of_record = HashMap::new();
         let out_of_memory = |_| Error::OutOfMemory { what: WHAT, bytes: count * MAPPED };
         of_record.try_reserve(2 * count).map_err(out_of_memory)?;
@@ -85,7 +83,7 @@ impl QueueEntries {
             of_record,
             arrived: reserve::filled(WHAT, count * words, 0)?,
             words,
-            free,
+            free: reserve::collected(WHAT, count, (0..count as u32).rev())?,
         })
     }
 

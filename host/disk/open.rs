@@ -141,7 +141,8 @@ impl<'a> Opened<'a> {
 
     /// Reads a copy of the header. What lies behind the end of a shorter file is 0, as in no header.
     pub fn header(&self, copy: usize) -> Result<Aligned> {
-        let (mut memory, at) = (header::memory()?, (copy * header::BYTES) as u64);
+        let mut memory = Aligned::zeroed(header::WHAT, header::BYTES)?;
+        let at = (copy * header::BYTES) as u64;
         retry_on_intr(|| rustix::io::pread(&self.file, memory.bytes_mut(), at))
             .map_err(refused("read", self.path))?;
         Ok(memory)

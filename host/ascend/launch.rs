@@ -88,7 +88,7 @@ fn tiling(
         segments: &segments,
     };
     Tiling::new(params, &shape).map_err(|Fault { what, value, limits: (least, most), remedy }| {
-        invalid!(what is value, but "a device kernel takes {least}..={most}"; remedy)
+        invalid!(what is value, but "a device kernel takes at least {least} and at most {most}"; remedy)
     })
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Opened<'a> {
     pub block: usize,
     pub memory_alignment: usize,
     /// Whether the file is new, so that its name is removed unless the creation ends well.
-    created: bool,
+    pub created: bool,
 }
 
 impl Drop for Opened<'_> {
@@ -184,11 +184,6 @@ impl<'a> Opened<'a> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(folder, flags, Mode::empty());
         opened.and_then(fs::fsync).map_err(refused("fsync", folder))
-    }
-
-    /// Ends the creation: from here on the file keeps its name.
-    pub fn finish(mut self) {
-        self.created = false;
     }
 }
 

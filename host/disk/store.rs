@@ -249,7 +249,9 @@ impl Drop for Store {
     fn drop(&mut self) {
         // In a forked child the operations and the lock are those of the parent.
         if self.records.file.keep && !self.records.birth.is_past() {
-            self.queue.get_mut().settle();
+            let flight = &mut self.queue.get_mut().flight;
+            flight.abandon();
+            flight.settle(self.records.file.timeout);
             // The kernel frees a ring, which refers to the file, some time after it is closed.
             self.records.disk.unlock();
         }

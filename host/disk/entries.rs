@@ -1,19 +1,17 @@
 //! The records in the queue of writes, whose rows come layer by layer.
 
-use std::collections::HashMap;
+use std::mem;
 use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
 use super::io::Piece;
 use super::records::Records;
+use crate::Result;
 use crate::system::mapping::Mapping;
 use crate::system::reserve;
-use crate::{Error, Result};
 
 const WHAT: &str = "queue of writes";
-/// The most bytes of a map for each entry: it has up to 32 / 7 places for each.
-const MAPPED: usize = 5 * (size_of::<(usize, usize)>() + 1) + 16;
 /// The number of an entry that is none.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -43,6 +41,8 @@ pub(super) struct QueueEntry {
     pub row: usize,
     /// The entry before it in its operation.
     pub before: u32,
+    /// The next entry whose record has the same hash.
+    next: u32,
     /// The bytes of the record that are read or written, in whole blocks.
     pub range: Range<usize>,
 }
@@ -55,9 +55,8 @@ pub(super) struct QueueEntries {
     /// Bytes from one record in memory to the next.
     stride: usize,
     pub all: Vec<QueueEntry>,
-    /// The entry of each record, by the number of the record. It has room for twice as many as there are, so that it
-    /// never grows.
-    of_record: HashMap<usize, usize>,
+    /// The first entry for each hash of a record's number.
+    heads: Vec<u32>,
     /// A bit per layer for each entry.
     arrived: Vec<u64>,
     /// The words of `arrived` that each entry has.
@@ -72,15 +71,12 @@ impl QueueEntries {
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let words = layout.max_group_layers().div_ceil(64);
         let bytes = (stride * (count + spare)).next_multiple_of(rustix::param::page_size());
-        let mut of_record = HashMap::new();
-        let out_of_memory = |_| Error::OutOfMemory { what: WHAT, bytes: count * MAPPED };
-        of_record.try_reserve(2 * count).map_err(out_of_memory)?;
         Ok(Self {
             records: Arc::clone(records),
             memory: Mapping::unforked(WHAT, bytes, None)?,
             stride,
             all: reserve::filled(WHAT, count, QueueEntry::default())?,
-            of_record,
+            heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,
             arrived: reserve::filled(WHAT, count * words, 0)?,
             words,
             free: reserve::collected(WHAT, count, (0..count as u32).rev())?,
@@ -89,9 +85,14 @@ impl QueueEntries {
 
     /// Returns the most bytes that each entry takes beside its record of up to `layers` layers.
     pub fn bytes_beside(layers: usize) -> usize {
-        // The list of the queue is one like `free`.
-        let lists = 2 * size_of::<u32>();
-        size_of::<QueueEntry>() + MAPPED + lists + layers.div_ceil(64) * size_of::<u64>()
+        // `heads` has at most two for each entry; the list of the queue is one like `free`.
+        size_of::<QueueEntry>() + 4 * size_of::<u32>() + layers.div_ceil(64) * size_of::<u64>()
+    }
+
+    /// Returns the place in `heads` for the number of a record.
+    fn hash(&self, record: usize) -> usize {
+        let hash = (record as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        hash as usize & (self.heads.len() - 1)
     }
 
     /// Returns the number of an entry's record.
@@ -102,7 +103,14 @@ impl QueueEntries {
 
     /// Returns the entry of the record with this number.
     pub fn find(&self, record: usize) -> Option<usize> {
-        self.of_record.get(&record).copied()
+        if !self.records.queued.get(record) {
+            return None;
+        }
+        let mut at = self.heads[self.hash(record)];
+        while at != NONE && self.record(at) != record {
+            at = self.all[at as usize].next;
+        }
+        (at != NONE).then_some(at as usize)
     }
 
     /// Returns whether the memory of an entry may change.
@@ -112,11 +120,11 @@ impl QueueEntries {
 
     /// Takes a free entry for a record that is not in the queue.
     pub fn take(&mut self, indexer: usize, row: usize) -> Option<usize> {
-        let at = self.free.pop()? as usize;
-        let record = self.records.layout.record_number(indexer, row);
-        let (state, indexer) = (EntryState::Filling, indexer as u32);
-        self.all[at] = QueueEntry { state, indexer, row, ..QueueEntry::default() };
-        self.of_record.insert(record, at);
+        let number = self.free.pop()?;
+        let (at, record) = (number as usize, self.records.layout.record_number(indexer, row));
+        let (state, indexer, head) = (EntryState::Filling, indexer as u32, self.hash(record));
+        let next = mem::replace(&mut self.heads[head], number);
+        self.all[at] = QueueEntry { state, indexer, row, next, ..QueueEntry::default() };
         self.records.queued.set(record);
         let words = self.words;
         self.arrived[at * words..][..words].fill(0);
@@ -127,10 +135,19 @@ impl QueueEntries {
 
     /// Takes a record that was written out of the queue.
     pub fn release(&mut self, at: usize) {
-        let record = self.record(at as u32);
-        self.of_record.remove(&record);
+        let (number, record) = (at as u32, self.record(at as u32));
+        let (head, next) = (self.hash(record), self.all[at].next);
+        if self.heads[head] == number {
+            self.heads[head] = next;
+        } else {
+            let mut other = self.heads[head] as usize;
+            while self.all[other].next != number {
+                other = self.all[other].next as usize;
+            }
+            self.all[other].next = next;
+        }
         self.all[at].state = EntryState::Free;
-        self.free.push(at as u32);
+        self.free.push(number);
         self.records.queued.clear(record);
     }
 

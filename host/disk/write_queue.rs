@@ -109,19 +109,15 @@ impl WriteQueue {
         records.present.set(layout.row_number(indexer, row, place));
         DiskCounters::add(&records.counters.rows_appended, 1);
         if self.entries.is_whole(at) {
-            // Half a batch is sent when no neighbour follows, so that a layer of a chunk is one operation. A record that is
-            // on the list would be sent with it, and freed, and must not be listed again then.
+            // Half a batch is sent when no neighbour follows, so that a layer of a chunk is one operation. A record that
+            // is on the list would be sent with it, and freed, and must not be listed again then.
             let last = self.list.last();
             let grows = last.is_some_and(|&last| self.entries.record(last) + 1 == record);
-            if !grows && !self.entries.all[at].listed && self.list.len() >= self.batch / 2 {
-                self.send();
-                self.poll()?;
+            if !grows && !self.entries.all[at].listed {
+                self.send_if(self.batch / 2)?;
             }
             self.enlist(at);
-            if self.list.len() >= self.batch && !self.idle.is_empty() {
-                self.send();
-                self.poll()?;
-            }
+            self.send_if(self.batch)?;
         }
         Ok(())
     }
@@ -235,6 +231,15 @@ impl WriteQueue {
         self.last[operation] = at as u32;
         self.start(operation, Direction::Read, at, 1);
         Ok(())
+    }
+
+    /// Starts the writes of the list if it is as long as this, and notes what has ended.
+    fn send_if(&mut self, long: usize) -> Result<()> {
+        if self.list.len() < long || self.idle.is_empty() {
+            return Ok(());
+        }
+        self.send();
+        self.poll()
     }
 
     /// Starts the writes of the list, as far as operations are idle.

@@ -171,8 +171,8 @@ impl Engine {
     /// because an earlier write failed, make the same call again; until then the rows that were not taken,
     /// of any of the layers, are errors when they are read.
     pub fn append(&mut self, batch: &Batch<'_>, layers: &[usize], fresh: &[&[u8]]) -> Result<()> {
-        let call = Call { layers, fresh: Some(fresh), ..Call::of(Work::Append, *batch, 0) };
-        let call = self.check(call, None)?;
+        let call = Call::of(Work::Append, *batch, 0);
+        let call = self.check(Call { layers, fresh: Some(fresh), ..call }, None)?;
         self.resources.check_append_rows(batch)?;
         if layers.is_empty() {
             return Ok(());

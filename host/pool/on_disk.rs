@@ -52,7 +52,11 @@ impl HostPool {
         ensure!(new || file.keep, "keep" is file.keep, but "a file that is opened is a kept one";
             "set keep, or make a new pool");
         let make = if new { Store::create } else { Store::open };
-        let store = make(&shape(config)?, file, wrap)?;
+        Self::in_store(config, make(&shape(config)?, file, wrap)?)
+    }
+
+    /// Makes the pool of a store. The function is one of its own, because a thread may have a small stack.
+    fn in_store(config: &PoolConfig, store: Store) -> Result<Self> {
         let bytes = store.info().queue_bytes;
         let geometry = geometry(config, store.layout().clone())?;
         let (backing, pages) = (Backing::Disk(Arc::new(store)), (Pages::Plain, 0));

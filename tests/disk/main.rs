@@ -6,6 +6,7 @@ mod create;
 mod faults;
 mod file_pool;
 mod kept;
+mod kills;
 mod round_trip;
 mod sessions;
 

@@ -58,13 +58,8 @@ impl DeviceBuffer {
         Ok(Self { _process: Some(memory), ..buffer })
     }
 
-    /// Makes a buffer in device memory that `zeroed` allocates, which returns its device address.
-    /// [`Self::slot_bytes`] copies from the device.
-    pub(crate) fn on_device(
-        config: &BufferConfig,
-        zeroed: impl FnOnce(usize) -> Result<(u64, ReadSlots)>,
-    ) -> Result<Self> {
-        let (base, device) = zeroed(config.bytes()?)?;
+    /// Makes a buffer in zeroed device memory from `base` on, which `device` reads and owns.
+    pub(crate) fn on_device(config: &BufferConfig, base: u64, device: ReadSlots) -> Result<Self> {
         Ok(Self { device: Some(device), ..Self::at(config, base as *mut u8)? })
     }
 

@@ -1,11 +1,10 @@
-//! Error messages for invalid geometries, and for what device kernels do not take.
+//! Error messages for invalid geometries.
 
 use avsg_device::params::{
     Fault, MAX_PAPER_SLOTS, MAX_RETRIES, MAX_SLOTS, MAX_TOKENS, MIN_SLOTS, Params, Table,
 };
-use avsg_device::tiling::{self, HALF_BYTES, MAX_CHUNKS, MAX_SEGMENTS, MAX_SLOT_BLOCKS};
 
-use crate::{Error, Result, invalid};
+use crate::{Result, invalid};
 
 /// Checks the geometry and the rules of a table.
 ///
@@ -50,30 +49,4 @@ pub fn check(p: &Params) -> Result<()> {
         Fault::Page => invalid!("page" is p.page, but "it must be 0 or a power of two up to 65536";
             "choose 16..128"),
     })
-}
-
-/// Returns the error of a launch that device kernels cannot make.
-pub(crate) fn launch_error(fault: tiling::Fault, params: &Params) -> Error {
-    match fault {
-        tiling::Fault::Segments(n) => invalid!("segments" is n, but
-            "a device kernel takes at most {MAX_SEGMENTS}";
-            "merge segments that are adjacent in memory"),
-        tiling::Fault::RowBytes(n) => invalid!("row bytes" is n, but
-            "a device kernel takes at most {HALF_BYTES}"; "split the row into several layers"),
-        tiling::Fault::Chunks(n) => invalid!("chunks of a layer" is n, but
-            "a device kernel takes at most {MAX_CHUNKS}"; "pass a larger chunk_bytes to the pool"),
-        tiling::Fault::ChunkShift(n) => invalid!("rows of a chunk" is format!("2^{n}"), but
-            "a device kernel takes at most 2^30"; "pass a smaller chunk_bytes to the pool"),
-        tiling::Fault::SlotBlocks(n) => invalid!("blocks of a state" is n, but
-            "a device kernel takes at most {MAX_SLOT_BLOCKS}"; "pass larger blocks of slots"),
-        tiling::Fault::Words(n) => invalid!("words of an array" is n, but
-            "a device kernel takes at most {}", i32::MAX; "split the batch"),
-        tiling::Fault::Cores => {
-            invalid!("cores" is 0, but "at least one core must copy"; "pass more cores")
-        }
-        tiling::Fault::K(k) => {
-            invalid!("k" is k, but "it must be 1..={} and at most the stride", params.k;
-                "pass 1..=K ids per token")
-        }
-    }
 }

@@ -11,10 +11,8 @@ use crate::{Error, Result, ensure, invalid};
 /// What is in the memory of a [`Grid`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Rows of the host pool.
-    Rows { layer: usize, segment: usize },
-    /// Slots of the device buffer.
-    Slots { layer: usize, segment: usize },
+    /// Rows of the host pool or slots of the device buffer, of a layer and a segment.
+    Of(&'static str, [usize; 2]),
     /// The caller's table of blocks.
     BlockTable,
     /// A region of a pool's layout.
@@ -24,9 +22,8 @@ pub(crate) enum Content {
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rows { layer, segment } => write!(f, "rows of layer {layer}, segment {segment}"),
-            Self::Slots { layer, segment } => {
-                write!(f, "slots of layer {layer}, segment {segment}")
+            Self::Of(what, [layer, segment]) => {
+                write!(f, "{what} of layer {layer}, segment {segment}")
             }
             Self::BlockTable => f.pad("entries of the table of blocks"),
             Self::Region(index) => write!(f, "bytes of region {index}"),

@@ -205,7 +205,7 @@ impl Plan {
     }
 
     /// Finds the records of the misses of all requests but those that are left out, if the pool is a file.
-    /// Returns the stamp of the records that the plan holds, which it gives up until [`Self::keep_records`].
+    /// Returns the stamp of the records that the plan holds, which it gives up until the transfer has ended.
     pub(crate) fn sort_records(&mut self) -> Option<u64> {
         let mut records = self.records.take()?;
         let served = (0..self.requests).filter(|&request| !self.is_left_out(request));
@@ -213,11 +213,6 @@ impl Plan {
         let held = records.held.take();
         self.records = Some(records);
         held
-    }
-
-    /// Notes the stamp of the records that the plan holds after a transfer.
-    pub(crate) fn keep_records(&mut self, held: Option<u64>) {
-        self.records.iter_mut().for_each(|records| records.held = held);
     }
 
     /// Counts the misses, of each token and of all, and notes whether any is a fresh row, once Stage One is

@@ -25,8 +25,6 @@ mod stream;
 #[rustfmt::skip]
 pub mod sys;
 
-use std::fmt;
-
 pub use context::{Context, Current, Owned, Release};
 pub use kernel::{Args, Binary};
 pub(crate) use memory::Mirrored;
@@ -71,12 +69,6 @@ impl Acl {
     pub fn soc_name(&self) -> String {
         // SAFETY: the name is valid until the process ends.
         unsafe { result::text(self.functions.aclrtGetSocName) }
-    }
-}
-
-impl fmt::Debug for Acl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acl").field("name", &self.name).finish()
     }
 }
 

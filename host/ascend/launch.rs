@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
 use avsg_device::memory::table_words;
-use avsg_device::tiling::{Launch, Segment, Tiling};
+use avsg_device::tiling::{Fault, Launch, Segment, Tiling};
 
 use super::acl::{Args, Context, DeviceMemory};
 use super::kernels::{PerKernel, TILING};
@@ -14,7 +14,7 @@ use crate::device_arrays::{DeviceArray, DeviceBatch, DeviceCall, DevicePlan, Raw
 use crate::pool::{Geometry, SegmentLayout};
 use crate::resources::{Config, Resources};
 use crate::rows::{self, Steps, Strides};
-use crate::{Result, ensure, geometry, invalid};
+use crate::{Result, ensure, invalid};
 
 /// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
@@ -87,7 +87,9 @@ fn tiling(
         slot_base: config.slot_base,
         segments: &segments,
     };
-    Tiling::new(params, &shape).map_err(|fault| geometry::launch_error(fault, params))
+    Tiling::new(params, &shape).map_err(|Fault { what, value, limits: (least, most), remedy }| {
+        invalid!(what is value, but "a device kernel takes at least {least} and at most {most}"; remedy)
+    })
 }
 
 /// The kernels of an engine and the device memory that every launch takes.

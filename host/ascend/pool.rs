@@ -58,7 +58,8 @@ impl RegisteredPool {
                 Ok(registered) => return Ok(registered),
                 // The device refused the memory.
                 Err(error @ Error::Acl { call: "aclrtHostRegister", .. }) => {
-                    config.pages = next_pages(got).ok_or(error)?;
+                    let from_got = Pages::OF_SYSTEM.into_iter().skip_while(|&pages| pages != got);
+                    config.pages = { from_got }.nth(1).ok_or(error)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -115,14 +116,5 @@ impl Drop for PoolUse {
             );
             mem::forget(Arc::clone(&self.pool));
         }
-    }
-}
-
-fn next_pages(pages: Pages) -> Option<Pages> {
-    match pages {
-        Pages::Huge1G => Some(Pages::Huge2M),
-        Pages::Huge2M => Some(Pages::Thp),
-        Pages::Thp => Some(Pages::Plain),
-        Pages::Plain | Pages::Caller => None,
     }
 }

@@ -29,11 +29,9 @@ pub(super) fn allocate(
     if let Some(caller) = &config.buffer {
         return DeviceBuffer::from_caller(shape, caller, Some(reader(None)));
     }
-    DeviceBuffer::on_device(shape, |bytes| {
-        let source = MemorySource { context, allocator: config.allocator.as_ref() };
-        let memory = DeviceMemory::zeroed(source, bytes)?;
-        Ok((memory.address(), reader(Some(memory))))
-    })
+    let source = MemorySource { context, allocator: config.allocator.as_ref() };
+    let memory = DeviceMemory::zeroed(source, shape.bytes()?)?;
+    DeviceBuffer::on_device(shape, memory.address(), reader(Some(memory)))
 }
 
 /// Copies slots from one state to others, and waits. No other work uses them.

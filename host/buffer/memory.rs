@@ -116,7 +116,7 @@ impl CallerBuffer {
         };
         let slots = self.bases.iter().enumerate().map(move |(at, base)| {
             let (layer, segment) = (at / segments.len(), at % segments.len());
-            let content = Content::Slots { layer, segment };
+            let content = Content::Of("slots", [layer, segment]);
             let rows = [count, segments[segment].bytes];
             Grid::of(content, base.0.addr(), self.strides[segment], rows)
         });

@@ -36,9 +36,14 @@ impl Job<'_> {
             Self::Records { copy, records, pieces, held, failed } => {
                 let at = |piece| records.start + share_start(records.len(), piece, *pieces);
                 let share = at(piece)..at(piece + 1);
-                // SAFETY: each record has an address of its own, which nothing else uses until the launch has ended.
-                let read = |record| unsafe { copy.read_if_written(record, *held) };
-                match share.clone().try_for_each(read) {
+                let mut missing = share.clone().filter(|&record| copy.is_missing(record, *held));
+                let read = missing.try_for_each(|record| {
+                    let (row, to) = (copy.row(record), copy.address(record));
+                    // SAFETY: each record has an address of its own, which has room for it and which nothing else
+                    // uses until the launch has ended.
+                    unsafe { copy.store.read_record(copy.indexer, row, to) }
+                });
+                match read {
                     // SAFETY: the records are there, the shares do not overlap, and each miss has a slot of its own.
                     Ok(()) => unsafe { copy.copy(share) },
                     // A later error tells no more.
@@ -113,7 +118,7 @@ impl Background {
             &*run
         };
         let stages = [Some(Stage { pieces, run }), None];
-        let launch = self.launch.insert(InProgress::new(stages, None, self.workers.spin()));
+        let launch = self.launch.insert(InProgress::new(stages, None, self.workers.0.spin));
         // SAFETY: the launch lies in a box of this value, which changes it after it has closed it.
         if unsafe { self.workers.open(launch, nanoseconds)? } {
             self.owner = Some(place);
@@ -148,7 +153,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         // A forked child has none of the threads. A panic of a piece tells nobody any more.
-        if !self.workers.is_inherited() {
+        if !self.workers.0.birth.is_past() {
             let _ = self.end();
         }
     }

@@ -91,27 +91,16 @@ impl<'a> RecordsCopy<'a> {
         copy_nanoseconds(rows * self.layers.len(), row_bytes)
     }
 
-    /// Returns whether a record was written after the store's stamps had returned this number.
-    pub fn is_written_since(&self, record: usize, stamp: u64) -> bool {
+    /// Returns whether a record must be read: the plan does not hold it, or it was written after the store's stamps
+    /// had returned this number.
+    pub fn is_missing(&self, record: usize, held: Option<u64>) -> bool {
         let number = self.store.layout().record_number(self.indexer, self.row(record));
-        self.store.stamps.written_since(number, stamp)
-    }
-
-    /// Reads a record to its address in this thread, unless it is there and was not written since this stamp.
-    ///
-    /// # Safety
-    /// No other code uses the bytes at the address during the call.
-    pub unsafe fn read_if_written(&self, record: usize, held: Option<u64>) -> Result<()> {
-        if held.is_some_and(|stamp| !self.is_written_since(record, stamp)) {
-            return Ok(());
-        }
-        // SAFETY: the address has room for a record, and no other code uses it (`# Safety`).
-        unsafe { self.store.read_record(self.indexer, self.row(record), self.address(record)) }
+        held.is_none_or(|stamp| self.store.stamps.written_since(number, stamp))
     }
 
     /// Returns the row of a record.
     pub fn row(&self, record: usize) -> usize {
-        self.rows[self.records.first_place(record)] as usize
+        self.rows[self.records.places_of(record..record + 1)[0] as usize] as usize
     }
 
     /// Returns the address that a record is read to.

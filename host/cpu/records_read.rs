@@ -180,7 +180,8 @@ impl RecordsReader {
         if self.reader.under_way() == 0 {
             self.target = None;
         }
-        plan.keep_records(matches!(kept, Ok(true)).then_some(self.stamp));
+        let held = matches!(kept, Ok(true)).then_some(self.stamp);
+        plan.records.iter_mut().for_each(|records| records.held = held);
         // After an error the call is repeated, and finds them again.
         plan.take_lost(kept.is_ok());
         kept.map(drop)
@@ -196,8 +197,8 @@ impl RecordsReader {
         let settled = left == 0 || self.reader.settle(timeout);
         self.wait += start.elapsed();
         if !settled {
-            let path = self.reader.store().info().path;
-            let what = format!("{left} reads of an earlier transfer from {path}");
+            let file = self.reader.store().info().file;
+            let what = format!("{left} reads of an earlier transfer from {}", file.path.display());
             let remedy =
                 "wait until the device answers and repeat the call, or raise the time limit";
             return Err(Error::os("io_uring_enter", what, io::ErrorKind::TimedOut, remedy));
@@ -228,7 +229,7 @@ impl RecordsReader {
         while self.listed.end < count && listed < most {
             let record = self.listed.end;
             self.listed.end += 1;
-            if self.held.is_none_or(|stamp| copy.is_written_since(record, stamp)) {
+            if copy.is_missing(record, self.held) {
                 let (row, to) = (copy.row(record), copy.address(record));
                 // SAFETY: nothing uses these bytes until the reads are done: `target` keeps the memory if they
                 // are not, and no later transfer begins before.

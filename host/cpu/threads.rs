@@ -48,14 +48,14 @@ const OPEN: u64 = 1 << 16;
 const INSIDE: u64 = OPEN - 1;
 const NUMBER: u32 = 17;
 
-struct Shared {
+pub(super) struct Shared {
     /// The launch in progress, which is valid while the door is open or a helper is inside.
     launch: AtomicPtr<InProgress<'static>>,
     door: AtomicU64,
     stop: AtomicBool,
     spin: Duration,
     /// Helpers wait for a launch here.
-    idle: Notify,
+    pub idle: Notify,
     /// The launching thread waits here until no helper is inside.
     left: Notify,
     started: AtomicUsize,
@@ -63,7 +63,7 @@ struct Shared {
 
 /// The started threads of a worker pool.
 pub(super) struct Helpers {
-    shared: Arc<Shared>,
+    pub shared: Arc<Shared>,
     joins: Vec<JoinHandle<()>>,
     pinned: Vec<PinnedCpu>,
     birth: Birth,
@@ -89,7 +89,7 @@ impl Helpers {
         for worker in 1..=count {
             let shared = Arc::clone(&helpers.shared);
             let cpus = match helpers.pinned.get(worker - 1) {
-                Some(pinned) => reserve::copied("worker threads", &[pinned.cpu()])?,
+                Some(pinned) => reserve::copied("worker threads", &[pinned.0])?,
                 None => reserve::copied("worker threads", &config.cpus)?,
             };
             let join = thread::Builder::new()
@@ -107,11 +107,6 @@ impl Helpers {
         let shared = &helpers.shared;
         shared.left.wait(config.spin, || shared.started.load(Ordering::Acquire) == count);
         Ok(helpers)
-    }
-
-    /// Returns whether a thread sleeps.
-    pub fn asleep(&self) -> bool {
-        self.shared.idle.has_sleepers()
     }
 
     /// Lets every helper that comes run a launch until [`Self::close`].
@@ -167,8 +162,8 @@ fn placed(config: &WorkerConfig, count: usize) -> Result<Vec<PinnedCpu>> {
         [] => allowed.get(1..).unwrap_or_default(),
         some => some,
     };
-    let mut pinned = reserve::with_capacity("worker threads", count)?;
-    pinned.extend(cpus.iter().filter_map(|&cpu| PinnedCpu::take(cpu)).take(count));
+    let free = cpus.iter().filter_map(|&cpu| PinnedCpu::take(cpu)).take(count);
+    let pinned = reserve::collected("worker threads", count, free)?;
     ensure!(pinned.len() >= count, "worker threads besides the caller's" is count, but
         "{} of the CPUs {cpus:?} are free to pin a thread to", pinned.len();
         "pass other CPUs, share one worker pool among engines, or do not pin");

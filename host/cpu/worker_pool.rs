@@ -15,7 +15,6 @@
 //! are rough, and a wrong one costs only time: whoever runs a piece, the result is the same. docs/benchmarks.md names
 //! the machines on which the measured ones were taken.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,14 +30,15 @@ use crate::{Result, ensure};
 
 /// The workers of one or several engines. A clone stands for the same workers.
 #[derive(Clone)]
-pub struct WorkerPool(Arc<Workers>);
+pub struct WorkerPool(pub(super) Arc<Workers>);
 
-struct Workers {
+pub(super) struct Workers {
     threads: usize,
-    spin: Duration,
+    /// How long a thread polls before it sleeps.
+    pub spin: Duration,
     /// Whether a launch uses the threads.
     busy: AtomicBool,
-    birth: Birth,
+    pub birth: Birth,
     kind: Kind,
 }
 
@@ -120,7 +120,7 @@ impl WorkerPool {
         let workers = &*self.0;
         workers.birth.check("worker pool")?;
         let asleep = match &workers.kind {
-            Kind::Own(helpers) => helpers.asleep(),
+            Kind::Own(helpers) => helpers.shared.idle.has_sleepers(),
             Kind::Callers(_) => true,
         };
         let alone = workers.threads == 1 || !is_shared(nanoseconds, asleep);
@@ -148,22 +148,6 @@ impl WorkerPool {
             helpers.close();
         }
         self.0.busy.store(false, Ordering::Release);
-    }
-
-    /// Returns how long a thread polls before it sleeps.
-    pub(super) fn spin(&self) -> Duration {
-        self.0.spin
-    }
-
-    /// Returns whether this process was forked from the one of the threads.
-    pub(super) fn is_inherited(&self) -> bool {
-        self.0.birth.is_past()
-    }
-}
-
-impl fmt::Debug for WorkerPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerPool").field("threads", &self.threads()).finish_non_exhaustive()
     }
 }
 

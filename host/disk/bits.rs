@@ -14,9 +14,8 @@ impl Bits {
     /// Returns bits that are all `value`.
     pub fn new(what: &'static str, bits: usize, value: bool) -> Result<Self> {
         let count = Self::words_for(bits);
-        let mut words = reserve::with_capacity(what, count)?;
-        words.resize_with(count, || AtomicU64::new(if value { u64::MAX } else { 0 }));
-        Ok(Self { words })
+        let words = (0..count).map(|_| AtomicU64::new(if value { u64::MAX } else { 0 }));
+        Ok(Self { words: reserve::collected(what, count, words)? })
     }
 
     /// Returns the number of words that hold so many bits.

@@ -25,7 +25,7 @@ impl Store {
     /// If the geometry is invalid, the path names something that exists and is no block device, the file
     /// system lacks space (the error has the missing bytes) or refuses O_DIRECT, or a system call fails.
     pub fn create(shape: &Shape, file: &PoolFile, wrap: Wrap<'_>) -> Result<Self> {
-        let opened = Opened::open(file, true)?;
+        let mut opened = Opened::open(file, true)?;
         if file.keep || opened.device {
             opened.lock()?;
         }
@@ -45,7 +45,8 @@ impl Store {
                 opened.sync_folder()?;
             }
         }
-        opened.finish();
+        // From here on the file keeps its name.
+        opened.created = false;
         Ok(store)
     }
 
@@ -181,11 +182,9 @@ impl Store {
         let queue = WriteQueue::new(&records)?;
         let layout = &records.layout;
         let info = DiskInfo {
-            path: file.path.display().to_string(),
-            keep: file.keep,
-            direct: !file.buffered,
-            io_uring: queue.flight.has_queue(),
-            block: layout.block(),
+            file: file.clone(),
+            io_uring: queue.flight.queue.is_some(),
+            block: layout.block,
             memory_alignment: records.memory_alignment,
             file_bytes: layout.end(),
             record_bytes: layout.max_record_bytes(),
@@ -193,7 +192,6 @@ impl Store {
             padding: layout.padding(),
             queue_bytes: queue.entries.memory.len(),
             queue_records: queue.entries.all.len(),
-            sessions: file.sessions.clone(),
         };
         Ok(Self {
             info,

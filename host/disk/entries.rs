@@ -71,8 +71,6 @@ impl QueueEntries {
         let stride = layout.max_record_bytes().next_multiple_of(records.memory_alignment.max(64));
         let words = layout.max_group_layers().div_ceil(64);
         let bytes = (stride * (count + spare)).next_multiple_of(rustix::param::page_size());
-        let mut free = reserve::with_capacity(WHAT, count)?;
-        free.extend((0..count as u32).rev());
         Ok(Self {
             records: Arc::clone(records),
             memory: Mapping::unforked(WHAT, bytes, None)?,
@@ -81,7 +79,7 @@ impl QueueEntries {
             heads: reserve::filled(WHAT, count.next_power_of_two(), NONE)?,
             arrived: reserve::filled(WHAT, count * words, 0)?,
             words,
-            free,
+            free: reserve::collected(WHAT, count, (0..count as u32).rev())?,
         })
     }
 

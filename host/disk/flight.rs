@@ -107,7 +107,7 @@ impl Rest {
 pub(super) struct Flight {
     disk: Arc<dyn Disk>,
     /// What has several operations under way; without it each is done in the thread that waits.
-    queue: Option<Box<dyn Queue>>,
+    pub queue: Option<Box<dyn Queue>>,
     /// The number of operations whose memory the kernel may use.
     pub under_way: usize,
     pub operations: Operations,
@@ -156,11 +156,6 @@ impl Flight {
             ended: reserve::with_capacity(WHAT, operations)?.into(),
         };
         Ok(Self { disk: Arc::clone(disk), queue, under_way: 0, operations })
-    }
-
-    /// Returns whether several operations are under way at once.
-    pub fn has_queue(&self) -> bool {
-        self.queue.is_some()
     }
 
     /// Returns whether [`Self::next`] has an operation to hand out.

@@ -1,7 +1,5 @@
 //! The header of a kept file: what its rows are, with a checksum.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use super::aligned::Aligned;
 use super::config::PoolSessions;
 use super::record_layout::{CHECKSUM as CHECKSUM_BYTES, Shape};
@@ -10,7 +8,7 @@ use super::session;
 use crate::indexers::Indexers;
 use crate::rows::{MAX_SEGMENTS, RowFormat};
 use crate::system::reserve;
-use crate::system::stored_words::{put, word};
+use crate::system::stored_words::{checksum, put, word};
 use crate::{Result, ensure, invalid};
 
 /// Bytes of a header.
@@ -71,19 +69,12 @@ impl Places {
     }
 }
 
-/// Returns memory for a header.
-pub(super) fn memory() -> Result<Aligned> {
-    Aligned::zeroed("header of the pool file", BYTES)
-}
+/// What the memory of a header is for.
+pub(super) const WHAT: &str = "header of the pool file";
 
 /// Returns whether these bytes begin as the header of a kept file.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC.to_le_bytes())
-}
-
-fn checksum_of(bytes: &[u8]) -> u64 {
-    let at = CHECKSUM * 8;
-    xxh3_64_with_seed(&bytes[at + 8..], xxh3_64_with_seed(&bytes[..at], 0))
 }
 
 impl Header {
@@ -91,7 +82,7 @@ impl Header {
     /// bits, little-endian.
     pub fn write(&self, records: &Records, copy: usize) -> Result<()> {
         let Self { shape, block, number, sessions, .. } = self;
-        let mut memory = memory()?;
+        let mut memory = Aligned::zeroed(WHAT, BYTES)?;
         let (bytes, format) = (memory.bytes_mut(), &shape.format);
         let sizes = [shape.layers, shape.rows, *block, format.as_slice().len()];
         put(bytes, 0, [MAGIC, VERSION]);
@@ -103,7 +94,7 @@ impl Header {
         }
         let PoolSessions { count, rows, bytes: most, token_bytes } = *sessions;
         put(bytes, TAIL, [count, rows, most, token_bytes].map(|size| size as u64));
-        let sum = checksum_of(bytes);
+        let sum = checksum(bytes, CHECKSUM);
         put(bytes, CHECKSUM, [sum]);
         records.write((copy * BYTES) as u64, bytes)
     }
@@ -114,7 +105,7 @@ impl Header {
     /// If it is none, has another version, or is damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let bad = |what: String| {
-            invalid!("header of the pool file" is what, but "it must be what a kept pool wrote";
+            invalid!(WHAT is what, but "it must be what a kept pool wrote";
                 "name a file that was kept by this version of avsg, or make the pool anew")
         };
         if !is_header(bytes) {
@@ -124,7 +115,7 @@ impl Header {
         if ![ONE_HEADER, VERSION].contains(&version) {
             return Err(bad(format!("of version {version}, not {VERSION}")));
         }
-        if word(bytes, CHECKSUM) != checksum_of(bytes) {
+        if word(bytes, CHECKSUM) != checksum(bytes, CHECKSUM) {
             return Err(bad("damaged".into()));
         }
         // The checksum says that a header was written so, and these errors that it was not by this code.
@@ -135,9 +126,9 @@ impl Header {
         if !known {
             return Err(bad("that of an impossible pool".into()));
         }
-        let of_layer = &bytes[WORDS * 8..].as_chunks::<4>().0[..layers];
-        let mut indexers = reserve::with_capacity("indexers of layers", layers)?;
-        indexers.extend(of_layer.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize));
+        let of_layer = bytes[WORDS * 8..].as_chunks().0[..layers].iter();
+        let indexers = of_layer.map(|bytes| u32::from_le_bytes(*bytes) as usize);
+        let indexers = reserve::collected("indexers of layers", layers, indexers)?;
         let format = RowFormat::of_sizes(count, |n| Ok(size(HEAD + n)))?;
         let indexers = Indexers::of_layers(&indexers)?;
         let shape = Shape { layers, rows, format, indexers };

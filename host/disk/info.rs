@@ -3,17 +3,13 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::config::PoolSessions;
+use super::config::PoolFile;
 
 /// The file of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskInfo {
-    /// The file, or the folder of a file without a name.
-    pub path: String,
-    /// Whether the file stays after the pool is dropped.
-    pub keep: bool,
-    /// Whether reads and writes use O_DIRECT.
-    pub direct: bool,
+    /// The file, or the folder of a file without a name, with the sessions that a kept file has.
+    pub file: PoolFile,
     /// Whether reads and writes use io_uring; otherwise `preadv` and `pwritev`.
     pub io_uring: bool,
     /// Bytes of the block that records are padded to.
@@ -32,8 +28,6 @@ pub struct DiskInfo {
     pub queue_bytes: usize,
     /// The most records that the queue of writes holds.
     pub queue_records: usize,
-    /// The sessions that a kept file has.
-    pub sessions: PoolSessions,
 }
 
 impl fmt::Display for DiskInfo {
@@ -42,14 +36,14 @@ impl fmt::Display for DiskInfo {
         write!(
             f,
             "{} {}, {} bytes: records of {} bytes ({} layers, {:.1} % padding, blocks of {}), {}, {}",
-            pick(self.keep, "kept rows in", "private rows in"),
-            self.path,
+            pick(self.file.keep, "kept rows in", "private rows in"),
+            self.file.path.display(),
             self.file_bytes,
             self.record_bytes,
             self.record_layers,
             100.0 * self.padding,
             self.block,
-            pick(self.direct, "O_DIRECT", "buffered"),
+            pick(self.file.buffered, "buffered", "O_DIRECT"),
             pick(self.io_uring, "io_uring", "preadv"),
         )
     }

@@ -41,7 +41,7 @@ pub(super) struct Opened<'a> {
     pub block: usize,
     pub memory_alignment: usize,
     /// Whether the file is new, so that its name is removed unless the creation ends well.
-    created: bool,
+    pub created: bool,
 }
 
 impl Drop for Opened<'_> {
@@ -141,7 +141,8 @@ impl<'a> Opened<'a> {
 
     /// Reads a copy of the header. What lies behind the end of a shorter file is 0, as in no header.
     pub fn header(&self, copy: usize) -> Result<Aligned> {
-        let (mut memory, at) = (header::memory()?, (copy * header::BYTES) as u64);
+        let mut memory = Aligned::zeroed(header::WHAT, header::BYTES)?;
+        let at = (copy * header::BYTES) as u64;
         retry_on_intr(|| rustix::io::pread(&self.file, memory.bytes_mut(), at))
             .map_err(refused("read", self.path))?;
         Ok(memory)
@@ -183,11 +184,6 @@ impl<'a> Opened<'a> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(folder, flags, Mode::empty());
         opened.and_then(fs::fsync).map_err(refused("fsync", folder))
-    }
-
-    /// Ends the creation: from here on the file keeps its name.
-    pub fn finish(mut self) {
-        self.created = false;
     }
 }
 

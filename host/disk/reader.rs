@@ -67,7 +67,7 @@ impl Reader {
     /// Returns whether reads use io_uring. Without it a caller with several threads does better with
     /// [`Store::read_record`] in each of them.
     pub fn io_uring(&self) -> bool {
-        self.flight.has_queue()
+        self.flight.queue.is_some()
     }
 
     /// Returns the store.

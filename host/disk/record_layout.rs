@@ -45,7 +45,9 @@ pub struct Layout {
     rows: usize,
     /// Bytes of a row of one layer: its segments back to back, without a checksum.
     row_bytes: usize,
-    block: usize,
+    /// The block of the file in bytes. Records begin at multiples of it and have multiples of it, unless they
+    /// are behind the header of a kept file, which is a multiple of it, too.
+    pub(super) block: usize,
     groups: Vec<Group>,
     /// The indexer of each layer, and the number of the layer among those of its indexer.
     of_layer: Vec<(usize, usize)>,
@@ -107,12 +109,6 @@ impl Layout {
     /// Returns the bytes from one row of a record to the next: the row and its checksum.
     pub fn row_stride(&self) -> usize {
         self.row_bytes + CHECKSUM
-    }
-
-    /// Returns the block of the file in bytes. Records begin at multiples of it and have multiples of
-    /// it, unless they are behind the header of a kept file, which is a multiple of it, too.
-    pub fn block(&self) -> usize {
-        self.block
     }
 
     /// Returns the number of layers of an indexer; 0 if there is no such indexer.
@@ -210,12 +206,6 @@ impl Layout {
     /// Checks that there is such a row.
     pub(super) fn check_row(&self, layer: usize, row: usize) -> Result<()> {
         rows::index("layer", layer, self.layers())?;
-        rows::index("row", row, self.rows)
-    }
-
-    /// Checks that there is such a record.
-    pub(super) fn check_record_of(&self, indexer: usize, row: usize) -> Result<()> {
-        rows::index("indexer", indexer, self.indexers())?;
         rows::index("row", row, self.rows)
     }
 }

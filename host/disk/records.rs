@@ -166,7 +166,7 @@ impl Records {
 
     /// Returns the multiple of bytes at which an operation that was cut short goes on.
     fn unit(&self) -> usize {
-        if self.file.buffered { 1 } else { self.layout.block() }
+        if self.file.buffered { 1 } else { self.layout.block }
     }
 
     /// Returns a flight of up to `operations` operations, with a queue of io_uring if it is to have one and the system
@@ -269,7 +269,7 @@ impl Records {
 
     /// Returns the bytes of a record's blocks that hold the rows at these places.
     pub fn blocks_of(&self, indexer: usize, places: Range<usize>) -> Range<usize> {
-        let (stride, block) = (self.layout.row_stride(), self.layout.block());
+        let (stride, block) = (self.layout.row_stride(), self.layout.block);
         let (start, end) = (places.start * stride, places.end * stride);
         let end = if places.end == self.layout.group_layers(indexer) {
             self.layout.record_bytes(indexer)

@@ -49,7 +49,7 @@ impl Session {
 
 /// What a copy in the file says.
 #[derive(Clone, Default)]
-struct Saved {
+pub(super) struct Saved {
     generation: u64,
     session: Session,
 }
@@ -78,7 +78,7 @@ pub(super) struct SessionTable {
     /// Offset in the file.
     at: u64,
     /// What each session has; `None` if it is damaged.
-    saved: Vec<Option<Saved>>,
+    pub saved: Vec<Option<Saved>>,
     /// A copy that is read or written.
     one: Aligned,
     /// For each block 0, or one more than the rows that are kept.
@@ -100,7 +100,7 @@ impl SessionTable {
     /// Returns a table of empty sessions, and the rows that they keep.
     pub fn new(records: &Records, at: u64) -> Result<(Self, Kept)> {
         let (sessions, layout) = (&records.file.sessions, &records.layout);
-        let entry = entry_bytes(sessions, layout.rows(), layout.block()).unwrap_or(0);
+        let entry = entry_bytes(sessions, layout.rows(), layout.block).unwrap_or(0);
         let blocks = layout.rows().checked_div(sessions.rows).unwrap_or(0);
         let kept = Kept { rows: sessions.rows, of_block: reserve::defaults(WHAT, blocks)? };
         let (one, marks) = (Aligned::zeroed(WHAT, entry)?, reserve::filled(WHAT, blocks, 0)?);
@@ -139,17 +139,12 @@ impl SessionTable {
 
     /// Writes `one` as a copy of a session.
     fn write(&self, records: &Records, session: usize, copy: usize) -> Result<()> {
-        let bytes = used(self.one.bytes()).next_multiple_of(records.layout.block());
+        let bytes = used(self.one.bytes()).next_multiple_of(records.layout.block);
         records.write(self.offset(session, copy), &self.one.bytes()[..bytes])
     }
 
     fn offset(&self, session: usize, copy: usize) -> u64 {
         self.at + ((2 * session + copy) * self.one.bytes().len()) as u64
-    }
-
-    /// Returns the number of sessions.
-    pub fn count(&self) -> usize {
-        self.saved.len()
     }
 
     /// Returns what a session has; `None` if it is damaged.
@@ -273,9 +268,9 @@ fn decode(records: &Records, session: usize, entry: &[u8]) -> Result<Option<Save
         return Ok(None);
     }
     let (of_blocks, bytes) = entry[HEAD..used(entry)].split_at(4 * word(entry, 3) as usize);
-    let mut blocks = reserve::with_capacity(WHAT, of_blocks.len() / 4)?;
-    blocks.extend(of_blocks.as_chunks().0.iter().map(|block| i32::from_le_bytes(*block)));
-    let session =
-        Session { length: word(entry, 2) as usize, blocks, bytes: reserve::copied(WHAT, bytes)? };
+    let blocks = of_blocks.as_chunks().0.iter().map(|block| i32::from_le_bytes(*block));
+    let blocks = reserve::collected(WHAT, of_blocks.len() / 4, blocks)?;
+    let (length, bytes) = (word(entry, 2) as usize, reserve::copied(WHAT, bytes)?);
+    let session = Session { length, blocks, bytes };
     Ok(Some(Saved { generation: word(entry, 1), session }))
 }

@@ -1,6 +1,5 @@
 //! A store of rows in a file.
 
-use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -198,7 +197,7 @@ impl Store {
     fn table(&self, session: usize) -> Result<MutexGuard<'_, SessionTable>> {
         self.records.birth.check("pool")?;
         let table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        rows::index("session", session, table.count())?;
+        rows::index("session", session, table.saved.len())?;
         Ok(table)
     }
 
@@ -214,7 +213,8 @@ impl Store {
         to: *mut u8,
     ) -> Result<bool> {
         self.records.birth.check("pool")?;
-        self.layout().check_record_of(indexer, row)?;
+        rows::index("indexer", indexer, self.layout().indexers())?;
+        rows::index("row", row, self.layout().rows())?;
         if !self.records.queued.get(self.layout().record_number(indexer, row)) {
             return Ok(false);
         }
@@ -249,15 +249,11 @@ impl Drop for Store {
     fn drop(&mut self) {
         // In a forked child the operations and the lock are those of the parent.
         if self.records.file.keep && !self.records.birth.is_past() {
-            self.queue.get_mut().settle();
+            let flight = &mut self.queue.get_mut().flight;
+            flight.abandon();
+            flight.settle(self.records.file.timeout);
             // The kernel frees a ring, which refers to the file, some time after it is closed.
             self.records.disk.unlock();
         }
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("info", &self.info).finish_non_exhaustive()
     }
 }

@@ -25,7 +25,7 @@ impl Store {
         let _table = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut data = data.chunks_exact(len);
         self.token_pieces(&rows, |rows, low, tokens, blocks| {
-            let (block, last) = (self.layout().block(), blocks.len() - self.layout().block());
+            let (block, last) = (self.layout().block, blocks.len() - self.layout().block);
             for edge in [0, last].into_iter().take(1 + usize::from(last > 0)) {
                 self.records.read(low + edge as u64, &mut blocks[edge..][..block])?;
             }
@@ -79,7 +79,7 @@ impl Store {
         mut work: impl FnMut(Range<usize>, u64, Range<usize>, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let (stride, block) =
-            (self.records.file.sessions.token_bytes + CHECKSUM, self.layout().block());
+            (self.records.file.sessions.token_bytes + CHECKSUM, self.layout().block);
         let each = (PIECE_BYTES / stride).max(1);
         for start in rows.clone().step_by(each) {
             let piece = start..rows.end.min(start + each);

@@ -176,12 +176,6 @@ impl WriteQueue {
         synced
     }
 
-    /// Waits for the writes that are under way.
-    pub fn settle(&mut self) {
-        self.flight.abandon();
-        self.flight.settle(self.records.file.timeout);
-    }
-
     /// Frees an entry. If no record is whole, all are written as they are.
     fn make_room(&mut self) -> Result<()> {
         if self.list.len() >= self.batch / 2 || !self.flight.is_busy() {

@@ -205,19 +205,20 @@ impl TransferOrder {
             Some(cold) => !cold[state] && matches!(self.after(plan, request, state), After::Plan),
         };
         let Some((_, state)) = missed.find(has_newer) else { return Ok(()) };
-        let (limit, remedy) = match (self.latest(plan.indexer, state).last, cold) {
-            (last, Some(_)) => (
-                format!("no layer has its rows, and plan {last} of state {state} came after it"),
+        let last = self.latest(plan.indexer, state).last;
+        let limit = match last {
+            _ if cold.is_some() => {
+                format!("no layer has its rows, and plan {last} of state {state} came after it")
+            }
+            0 => format!("state {state} was emptied, or planned in a stream, after it"),
+            _ => format!("plan {last} of state {state} came after it"),
+        };
+        let remedy = match cold {
+            Some(_) => {
                 "transfer it before another batch is planned into it, discard the newest plan first, or \
-                 give the request a new generation",
-            ),
-            (last, None) => (
-                match last {
-                    0 => format!("state {state} was emptied, or planned in a stream, after it"),
-                    last => format!("plan {last} of state {state} came after it"),
-                },
-                "discard the newest plan first, or give the request a new generation",
-            ),
+                 give the request a new generation"
+            }
+            None => "discard the newest plan first, or give the request a new generation",
         };
         Err(invalid!("plan number" is plan.number, but "{limit}"; remedy))
     }

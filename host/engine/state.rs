@@ -65,8 +65,7 @@ impl Engine {
         ensure!(batch.ids.len() <= slots, "ids to load" is batch.ids.len(), but
             "a state has {slots} slots"; "pass fewer ids");
         let (indexers, all) = (&config.indexers, self.resources.pool.layers());
-        let mut layers = reserve::with_capacity("layers", all)?;
-        layers.extend(indexers.layers_of(batch.indexer, all));
+        let layers = reserve::collected("layers", all, indexers.layers_of(batch.indexer, all))?;
         let of = |ids| Batch {
             ids,
             ids_stride: ids.len(),

@@ -33,7 +33,7 @@ fn grids_meet_where_lists_of_their_bytes_do() {
         // Equal strides, which interleave, are frequent.
         let strides = Strides { block_rows, block: [5, 12, 24, 30][below(4)], row: 1 + below(24) };
         let (start, shape) = (below(60), [1 + below(9), 1 + below(4)]);
-        let slots = Content::Slots { layer: 0, segment: 0 };
+        let slots = Content::Of("slots", [0, 0]);
         let grids = Grid::of(slots, start, strides, shape);
         let grids = grids.and_then(|grids| check([Ok(grids.clone())].into_iter()).map(|()| grids));
         let Some(list) = listed(start, strides, shape) else {
@@ -60,7 +60,7 @@ fn grids_meet_where_lists_of_their_bytes_do() {
 #[test]
 fn what_wraps_the_address_space_is_refused() {
     let of = |start, row, count| {
-        let slots = Content::Slots { layer: 3, segment: 1 };
+        let slots = Content::Of("slots", [3, 1]);
         Grid::of(slots, start, Strides::rows(row), [count, 8]).map(drop)
     };
     of(isize::MAX as usize - 8, 8, 1).unwrap();

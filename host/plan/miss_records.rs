@@ -100,11 +100,6 @@ impl MissRecords {
         self.first[self.count] = len as i32;
     }
 
-    /// Returns the first place that is of a record.
-    pub fn first_place(&self, record: usize) -> usize {
-        self.order[self.first[record] as usize] as usize
-    }
-
     /// Returns the places that are of a range of records.
     pub fn places_of(&self, records: Range<usize>) -> &[i32] {
         &self.order[self.first[records.start] as usize..self.first[records.end] as usize]

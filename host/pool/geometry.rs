@@ -31,6 +31,11 @@ pub enum Pages {
     Caller,
 }
 
+impl Pages {
+    /// The kinds of the system's pages, best first.
+    pub(crate) const OF_SYSTEM: [Self; 4] = [Self::Huge1G, Self::Huge2M, Self::Thp, Self::Plain];
+}
+
 impl fmt::Display for Pages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -155,9 +160,7 @@ impl Geometry {
             let all = rows.checked_next_power_of_two().unwrap_or(fit);
             Ok((fit.min(all), Strides::rows(stride)))
         };
-        let parts: heapless::Vec<_, MAX_SEGMENTS> =
-            config.format.as_slice().iter().map(part).collect::<Result<_>>()?;
-        let mut geometry = Self::of_parts(config, &parts)?;
+        let mut geometry = Self::of_parts(config, config.format.as_slice().iter().map(part))?;
         let add = |sum: usize, layout: &mut SegmentLayout| {
             let (before, per_chunk) = (layout.chunks - 1, 1 << layout.shift);
             // Large chunks begin on a 2 MiB page, so that no hugepage belongs to two registrations.
@@ -175,12 +178,16 @@ impl Geometry {
 
     /// Returns the geometry of a pool whose memory is not laid out here: chunks of at least the given
     /// number of rows of each segment, with these distances.
-    pub(super) fn of_parts(config: &PoolConfig, parts: &[(usize, Strides)]) -> Result<Self> {
+    pub(super) fn of_parts(
+        config: &PoolConfig,
+        parts: impl Iterator<Item = Result<(usize, Strides)>>,
+    ) -> Result<Self> {
         let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("rows", rows)?;
         let (mut segments, mut first) = (heapless::Vec::new(), 0usize);
-        for &(per_chunk, strides) in parts {
+        for part in parts {
+            let (per_chunk, strides) = part?;
             rows::at_least_one("rows of a part", per_chunk)?;
             let shift = per_chunk.checked_next_power_of_two().map_or(63, usize::ilog2);
             let chunks = rows.div_ceil(1 << shift);
@@ -235,7 +242,7 @@ impl Geometry {
             let (layer, segment, rows) = self.of_chunk(at);
             let (strides, bytes) =
                 (self.segments[segment].strides, self.format.as_slice()[segment].bytes);
-            Grid::of(Content::Rows { layer, segment }, start, strides, [rows.len(), bytes])
+            Grid::of(Content::Of("rows", [layer, segment]), start, strides, [rows.len(), bytes])
         })
     }
 

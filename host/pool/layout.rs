@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::chunk::{Chunk, DeviceStart, Start};
 use super::geometry::{Geometry, LaidOut, PoolConfig};
 use crate::overlap::{self, Content, Grid};
-use crate::rows::{self, MAX_SEGMENTS, Strides};
+use crate::rows::{self, Strides};
 use crate::system::address::Address;
 use crate::system::reserve;
 use crate::{Result, ensure, invalid};
@@ -116,9 +116,9 @@ impl HostLayout<'_> {
             let of_segment = self.parts.iter().filter(|part| part.segment == segment);
             of_segment.map(|part| part.rows.len()).max().unwrap_or(0)
         };
-        let per_chunk: heapless::Vec<(usize, Strides), MAX_SEGMENTS> =
-            self.strides.iter().enumerate().map(|(s, &strides)| (chunk_rows(s), strides)).collect();
-        let geometry = Geometry::of_parts(config, &per_chunk)?;
+        let parts =
+            self.strides.iter().enumerate().map(|(s, &strides)| Ok((chunk_rows(s), strides)));
+        let geometry = Geometry::of_parts(config, parts)?;
         let chunks = self.ranges()?;
         // One of the first chunks is missing if there are more than the parts hold.
         let held = self.parts.iter().map(|part| part.layers.len()).fold(0, usize::saturating_add);
@@ -157,7 +157,7 @@ impl HostLayout<'_> {
                 "pass a range inside it");
         }
         let bytes = segments[part.segment].bytes;
-        let content = Content::Rows { layer: part.layers.start, segment: part.segment };
+        let content = Content::Of("rows", [part.layers.start, part.segment]);
         let layers = part.layers.len() - 1;
         // Otherwise the layers would need more chunks than there is memory.
         ensure!(layers == 0 || part.layer_stride >= bytes, "layer stride" is part.layer_stride, but

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::geometry::{DIRECT, Geometry, Pages, PoolConfig, shape};
 use super::host::{Backing, HostPool, Role};
 use crate::disk::{Layout, PoolFile, Shape, Store, Wrap};
-use crate::rows::Strides;
+use crate::rows::{Segment, Strides};
 use crate::{Result, ensure, invalid};
 
 impl PoolConfig {
@@ -103,10 +103,7 @@ impl HostPool {
 
 /// Returns a geometry without chunks.
 fn geometry(config: &PoolConfig, layout: Layout) -> Result<Geometry> {
-    let part = |stride| (config.rows, Strides::rows(stride));
-    let parts: heapless::Vec<_, { crate::rows::MAX_SEGMENTS }> =
-        config.format.as_slice().iter().map(|segment| part(segment.stride)).collect();
-    let mut geometry = Geometry::of_parts(config, &parts)?;
-    geometry.disk = Some(layout);
-    Ok(geometry)
+    let part = |segment: &Segment| Ok((config.rows, Strides::rows(segment.stride)));
+    let parts = config.format.as_slice().iter().map(part);
+    Ok(Geometry { disk: Some(layout), ..Geometry::of_parts(config, parts)? })
 }

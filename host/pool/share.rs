@@ -15,13 +15,13 @@ use super::host::{Backing, HostPool, Role, chunks_in};
 use crate::rows::{MAX_SEGMENTS, RowFormat};
 use crate::system::available_memory;
 use crate::system::mapping::{MIB2, Mapping};
-use crate::system::stored_words::{put, word};
+use crate::system::stored_words::{checksum, put, word};
 use crate::{Error, Result, ensure, invalid};
 
 /// Length in bytes of a descriptor.
 pub const DESC_BYTES: usize = (SEGMENTS + 2 * MAX_SEGMENTS) * 8;
 /// The first word of a descriptor. Its last two characters are the version of the encoding.
-const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL02");
+const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL03");
 /// The places of the checksum among the words, and of the segments behind it.
 const CHECKSUM: usize = 5;
 const SEGMENTS: usize = 6;
@@ -38,7 +38,7 @@ impl Geometry {
         put(&mut bytes, 0, [MAGIC]);
         put(&mut bytes, 1, sizes.map(|size| size as u64));
         put(&mut bytes, SEGMENTS, format.sizes().map(|size| size as u64));
-        let sum = checksum(&bytes);
+        let sum = checksum(&bytes, CHECKSUM);
         put(&mut bytes, CHECKSUM, [sum]);
         bytes
     }
@@ -55,7 +55,7 @@ impl Geometry {
         if word(bytes, 0) != MAGIC {
             return Err(bad("of another kind or version"));
         }
-        if word(bytes, CHECKSUM) != checksum(bytes) {
+        if word(bytes, CHECKSUM) != checksum(bytes, CHECKSUM) {
             return Err(bad("damaged"));
         }
         let size = |at| usize::try_from(word(bytes, at)).map_err(|_| bad("too large"));
@@ -66,15 +66,6 @@ impl Geometry {
         let format = RowFormat::of_sizes(count, |n| size(SEGMENTS + n))?;
         Self::new(&PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) })
     }
-}
-
-/// Returns the FNV-1a hash of all words but the checksum. Each of its steps is a bijection of the
-/// hash, so that a change of any single byte changes the result.
-fn checksum(bytes: &[u8]) -> u64 {
-    let others = bytes.iter().enumerate().filter(|&(at, _)| at / 8 != CHECKSUM);
-    others.fold(0xcbf2_9ce4_8422_2325, |hash, (_, &byte)| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }
 
 /// What a process needs to map a pool of another one.

@@ -40,9 +40,9 @@ pub fn restrict_thread(cpus: impl IntoIterator<Item = usize>) -> Result<()> {
 static PINNED: [AtomicU64; CpuSet::MAX_CPU / 64] =
     [const { AtomicU64::new(0) }; CpuSet::MAX_CPU / 64];
 
-/// The right to pin a thread to a CPU, which no other thread of this library has at the same time.
+/// The right to pin a thread to the CPU with this number, which no other thread of this library has at the same time.
 #[derive(Debug)]
-pub(crate) struct PinnedCpu(usize);
+pub(crate) struct PinnedCpu(pub usize);
 
 impl PinnedCpu {
     /// Takes a CPU; `None` if another thread has it.
@@ -50,11 +50,6 @@ impl PinnedCpu {
         let word = PINNED.get(cpu / 64)?;
         let bit = 1 << (cpu % 64);
         (word.fetch_or(bit, Ordering::AcqRel) & bit == 0).then_some(Self(cpu))
-    }
-
-    /// Returns the CPU's number.
-    pub fn cpu(&self) -> usize {
-        self.0
     }
 }
 

@@ -1,5 +1,12 @@
 //! The 64-bit words in what is stored in a file or sent to another process.
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Returns the checksum of the bytes around word `at`, which is where it is stored.
+pub(crate) fn checksum(bytes: &[u8], at: usize) -> u64 {
+    xxh3_64_with_seed(&bytes[8 * (at + 1)..], xxh3_64_with_seed(&bytes[..8 * at], 0))
+}
+
 /// Returns a word of 64 bits, little-endian; 0 behind the end.
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.as_chunks().0.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes))

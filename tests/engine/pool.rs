@@ -13,6 +13,7 @@ use avsg::rows::RowFormat;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::fixture;
 use avsg_testkit::refusal::expect_error;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();
@@ -127,14 +128,11 @@ fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
     let desc = HostPool::new(&small(10)).unwrap().export().unwrap().desc;
     let words = desc.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
     let mut words: Vec<u64> = words.collect();
-    // The number of rows and the checksum, FNV-1a of the other words.
+    // The number of rows, and the checksum of the words around it.
     words[2] = rows as u64;
-    let others = words.iter().enumerate().filter(|&(place, _)| place != 5);
-    words[5] = others
-        .flat_map(|(_, word)| word.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
+    let [before, behind] = [&words[..5], &words[6..]]
+        .map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>());
+    words[5] = xxh3_64_with_seed(&behind, xxh3_64_with_seed(&before, 0));
     let desc: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
     ftruncate(&fd, HostPool::plan_bytes(&small(rows)).unwrap() as u64).unwrap();

@@ -187,7 +187,7 @@ fn two_pools_are_never_pinned_to_one_cpu() {
     }
     let one = WorkerConfig { cpus: vec![cpus[1]], pin: true, ..WorkerConfig::new(2) };
     let first = WorkerPool::new(&one).unwrap();
-    let refused = WorkerPool::new(&one).unwrap_err().to_string();
+    let refused = WorkerPool::new(&one).map(drop).unwrap_err().to_string();
     assert!(refused.contains("0 of the CPUs") && refused.contains("share one"), "{refused}");
     check_launch(&first, [7, 7]);
     check_launch(&first.clone(), [7, 7]);

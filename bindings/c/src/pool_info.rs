@@ -110,7 +110,7 @@ fn pool_info(pool: &HostPool) -> avsg_pool_info {
     let segments = pool.format().as_slice();
     let of_file = pool.store().map(|store| (Some(store.info()), store.stats()));
     let (file, done) = of_file.unwrap_or_default();
-    let sessions = file.as_ref().map(|file| file.sessions.clone()).unwrap_or_default();
+    let sessions = file.as_ref().map(|info| info.file.sessions.clone()).unwrap_or_default();
     let each = |of: fn(&Segment) -> usize| {
         let mut all = [0; MAX_SEGMENTS];
         all.iter_mut().zip(segments).for_each(|(to, segment)| *to = of(segment));

@@ -150,26 +150,28 @@ pub struct Launch<'a> {
     pub segments: &'a [Segment],
 }
 
-/// The limit of a device launch that is exceeded, with the value that exceeds it.
+/// A quantity that a kernel cannot count or stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The number of segments, which must be 1..=[`MAX_SEGMENTS`].
-    Segments(usize),
-    /// The bytes of staging memory that a row takes; 1..=[`HALF_BYTES`].
-    RowBytes(u64),
-    /// The number of host chunks per layer; at most [`MAX_CHUNKS`]. Larger chunks are fewer.
-    Chunks(u64),
-    /// The logarithm of the rows of a chunk or of a block; at most 30.
-    ChunkShift(u32),
-    /// The number of a state's entries in a table of the device buffer's blocks; at most
-    /// [`MAX_SLOT_BLOCKS`].
-    SlotBlocks(u32),
-    /// The words of an array or the bytes of a stride; at most `i32::MAX`.
-    Words(u64),
-    /// The launch has no copying core.
-    Cores,
-    /// The number of ids per row; 1..=K and at most the stride.
-    K(u32),
+pub struct Fault {
+    /// The quantity.
+    pub what: &'static str,
+    /// Its value in the launch.
+    pub value: u64,
+    /// The least and the largest value that a kernel takes.
+    pub limits: (u64, u64),
+    /// What the caller can do.
+    pub remedy: &'static str,
+}
+
+/// Checks that a quantity is in its range.
+fn check(
+    what: &'static str,
+    value: u64,
+    limits: (u64, u64),
+    remedy: &'static str,
+) -> Result<(), Fault> {
+    let fits = (limits.0..=limits.1).contains(&value);
+    if fits { Ok(()) } else { Err(Fault { what, value, limits, remedy }) }
 }
 
 impl Tiling {
@@ -178,22 +180,23 @@ impl Tiling {
     /// # Errors
     /// If a quantity exceeds what a kernel can count or stage.
     pub fn new(p: &Params, launch: &Launch<'_>) -> Result<Self, Fault> {
-        let word = |n: u64| i32::try_from(n).map_err(|_| Fault::Words(n));
-        let shift = |n: u32| if n > 30 { Err(Fault::ChunkShift(n)) } else { Ok(n as i32) };
+        const WORD: u64 = i32::MAX as u64;
+        let word =
+            |n: u64| check("words of an array", n, (0, WORD), "split the batch").map(|()| n as i32);
+        let shift = |n: u32| {
+            let rows = 1u64.checked_shl(n).unwrap_or(u64::MAX);
+            let remedy = "pass a smaller chunk_bytes to the pool";
+            check("rows of a chunk", rows, (1, 1 << 30), remedy).map(|()| n as i32)
+        };
         let segments = launch.segments;
-        if segments.is_empty() || segments.len() > MAX_SEGMENTS {
-            return Err(Fault::Segments(segments.len()));
-        }
-        if launch.copy_cores == 0 {
-            return Err(Fault::Cores);
-        }
-        if launch.k == 0 || launch.k > p.k || launch.k > launch.ids_stride {
-            return Err(Fault::K(launch.k));
-        }
+        let (count, most) = (segments.len() as u64, (1, MAX_SEGMENTS as u64));
+        check("segments", count, most, "merge segments that are adjacent in memory")?;
+        check("cores", launch.copy_cores.into(), (1, WORD), "pass more cores")?;
+        let most = (1, launch.ids_stride.min(p.k).into());
+        check("k", launch.k.into(), most, "pass 1..=K ids per token")?;
         let staged = segments.iter().map(|s| u64::from(s.bytes).next_multiple_of(32)).sum();
-        if staged == 0 || staged > u64::from(HALF_BYTES) {
-            return Err(Fault::RowBytes(staged));
-        }
+        let most = (1, HALF_BYTES.into());
+        check("row bytes", staged, most, "split the row into several layers")?;
         // The offsets of a kernel into these arrays are 32-bit words.
         let (rows, requests) = (u64::from(launch.rows), u64::from(launch.requests));
         let units = u64::from(launch.pool_units) * u64::from(p.page.max(1));
@@ -223,8 +226,9 @@ impl Tiling {
         tiling.host_block_shift = shift(launch.host_block_shift)?;
         tiling.kv_block_shift = shift(launch.kv_block_shift)?;
         let entries = p.slots >> launch.kv_block_shift;
-        if launch.kv_blocks > 0 && entries > MAX_SLOT_BLOCKS {
-            return Err(Fault::SlotBlocks(entries));
+        if launch.kv_blocks > 0 {
+            let most = (0, MAX_SLOT_BLOCKS.into());
+            check("blocks of a state", entries.into(), most, "pass larger blocks of slots")?;
         }
         tiling.kv_blocks = word(launch.kv_blocks.into())?;
         tiling.slot_base = launch.slot_base.unwrap_or(-1);
@@ -239,9 +243,8 @@ impl Tiling {
             tiling.fresh_stride[i] = word(segment.fresh_stride.into())?;
             chunks += u64::from(segment.chunks);
         }
-        if chunks > MAX_CHUNKS.into() {
-            return Err(Fault::Chunks(chunks));
-        }
+        let most = (0, MAX_CHUNKS.into());
+        check("chunks of a layer", chunks, most, "pass a larger chunk_bytes to the pool")?;
         tiling.chunks = chunks as i32;
         Ok(tiling)
     }

@@ -11,6 +11,7 @@ use super::sys::*;
 use crate::{Error, Result, invalid};
 
 /// The ACL runtime: its functions and the library that contains them.
+#[derive(Debug)]
 pub struct Acl {
     pub(super) functions: Functions,
     pub(super) name: String,
@@ -42,6 +43,7 @@ macro_rules! functions {
     })* beside $beside:tt) => {
         /// The functions, each as a member with its own name; absent ones are `None`.
         #[expect(non_snake_case, reason = "the runtime's own names")]
+        #[derive(Debug)]
         pub(super) struct Functions {
             $($(pub $name: Option<function!($(($($type),*))?)>,)*)*
         }

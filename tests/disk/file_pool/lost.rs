@@ -168,7 +168,7 @@ fn a_file_that_became_shorter_costs_the_requests_that_miss_rows_behind_its_end()
     everywhere(|setting, layer| {
         let mut server = Server::new(setting, layer, &[]);
         let (owned, store) = (batch(0, layer), Arc::clone(server.engine.pool().store().unwrap()));
-        let file = OpenOptions::new().write(true).open(store.info().path).unwrap();
+        let file = OpenOptions::new().write(true).open(store.info().file.path).unwrap();
         let row_at = |row| store.layout().record_offset(OF_LAYER[layer], row);
         // The end is in the record of a row that request 7 misses, and 2 and 5 miss one behind it.
         file.set_len(row_at(441) + 20).unwrap();

@@ -38,16 +38,17 @@ fn the_bytes_of_a_row_limit_the_rows_that_are_staged() {
     let rows = |bytes: &[u32]| {
         let mut all = [SEGMENT; 3];
         all.iter_mut().zip(bytes).for_each(|(segment, &bytes)| segment.bytes = bytes);
-        Tiling::new(&p, &launch(&all[..bytes.len()])).map(|t| t.half_rows)
+        let tiling = Tiling::new(&p, &launch(&all[..bytes.len()]));
+        tiling.map(|t| t.half_rows).map_err(|fault| (fault.what, fault.value))
     };
     assert_eq!(rows(&[1152]), Ok(32));
     assert_eq!(rows(&[7]), Ok(32));
     assert_eq!(rows(&[8192, 33]), Ok(7));
     assert_eq!(rows(&[HALF_BYTES]), Ok(1));
-    assert_eq!(rows(&[HALF_BYTES + 1]), Err(Fault::RowBytes(u64::from(HALF_BYTES) + 32)));
-    assert_eq!(rows(&[0]), Err(Fault::RowBytes(0)));
-    assert_eq!(rows(&[]), Err(Fault::Segments(0)));
-    assert_eq!(rows(&[1, 1, 1]), Err(Fault::Segments(3)));
+    assert_eq!(rows(&[HALF_BYTES + 1]), Err(("row bytes", u64::from(HALF_BYTES) + 32)));
+    assert_eq!(rows(&[0]), Err(("row bytes", 0)));
+    assert_eq!(rows(&[]), Err(("segments", 0)));
+    assert_eq!(rows(&[1, 1, 1]), Err(("segments", 3)));
 }
 
 #[test]
@@ -75,26 +76,30 @@ fn the_second_segment_follows_the_first_in_the_chunk_table() {
     assert_eq!((few.sharers, few.share_len), (10, 208));
     let many = [SEGMENT, Segment { chunks: MAX_CHUNKS - 2, ..SEGMENT }];
     let chunks = u64::from(MAX_CHUNKS) + 1;
-    assert_eq!(Tiling::new(&p, &launch(&many)), Err(Fault::Chunks(chunks)));
+    let fault = Tiling::new(&p, &launch(&many)).unwrap_err();
+    assert_eq!((fault.what, fault.value), ("chunks of a layer", chunks));
 }
 
 #[test]
 fn quantities_that_a_kernel_cannot_count_are_refused() {
     let p = Params { page: 128, ..Params::wide(2048, 1, 8192) };
     let one = [SEGMENT];
-    let fault = |l: Launch<'_>| Tiling::new(&p, &l).unwrap_err();
+    let fault = |l: Launch<'_>| {
+        let fault = Tiling::new(&p, &l).unwrap_err();
+        (fault.what, fault.value)
+    };
     let l = launch(&one);
-    assert_eq!(fault(Launch { rows: 1 << 20, ..l }), Fault::Words(1 << 31));
-    assert_eq!(fault(Launch { pool_units: 1 << 24, ..l }), Fault::Words(1 << 31));
-    assert_eq!(fault(Launch { block_stride: 1 << 27, ..l }), Fault::Words(1 << 31));
-    assert_eq!(fault(Launch { copy_cores: 0, ..l }), Fault::Cores);
-    assert_eq!(fault(Launch { k: 2049, ..l }), Fault::K(2049));
-    assert_eq!(fault(Launch { k: 9, ids_stride: 8, ..l }), Fault::K(9));
+    assert_eq!(fault(Launch { rows: 1 << 20, ..l }), ("words of an array", 1 << 31));
+    assert_eq!(fault(Launch { pool_units: 1 << 24, ..l }), ("words of an array", 1 << 31));
+    assert_eq!(fault(Launch { block_stride: 1 << 27, ..l }), ("words of an array", 1 << 31));
+    assert_eq!(fault(Launch { copy_cores: 0, ..l }), ("cores", 0));
+    assert_eq!(fault(Launch { k: 2049, ..l }), ("k", 2049));
+    assert_eq!(fault(Launch { k: 9, ids_stride: 8, ..l }), ("k", 9));
     let oversized = [Segment { chunk_shift: 31, ..SEGMENT }];
-    assert_eq!(fault(Launch { segments: &oversized, ..l }), Fault::ChunkShift(31));
-    assert_eq!(fault(Launch { host_block_shift: 31, ..l }), Fault::ChunkShift(31));
-    assert_eq!(fault(Launch { kv_block_shift: 31, ..l }), Fault::ChunkShift(31));
+    assert_eq!(fault(Launch { segments: &oversized, ..l }), ("rows of a chunk", 1 << 31));
+    assert_eq!(fault(Launch { host_block_shift: 31, ..l }), ("rows of a chunk", 1 << 31));
+    assert_eq!(fault(Launch { kv_block_shift: 31, ..l }), ("rows of a chunk", 1 << 31));
     let table = |kv_block_shift| Launch { kv_block_shift, kv_blocks: 1, ..l };
-    assert_eq!(fault(table(3)), Fault::SlotBlocks(1024));
+    assert_eq!(fault(table(3)), ("blocks of a state", 1024));
     assert!(Tiling::new(&p, &table(4)).is_ok());
 }

@@ -80,7 +80,7 @@ impl<'a> Fio<'a> {
             std::process::id(),
             self.file.borrow().as_raw_fd(),
             if self.info.io_uring { "io_uring" } else { "psync" },
-            u8::from(self.info.direct)
+            u8::from(!self.info.file.buffered)
         );
         let output = match Command::new("fio").args(options.split(' ')).output() {
             Err(error) if error.kind() == ErrorKind::NotFound => bail!("fio is not installed"),

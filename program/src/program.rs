@@ -92,6 +92,6 @@ pub fn run() -> ExitCode {
 fn man(dir: &Path) -> Result<()> {
     output_file::folder(dir)?;
     clap_mangen::generate_to(Program::command(), dir)?;
-    println!("the pages were written to {}", dir.display());
-    Ok(())
+    let written = format!("the pages were written to {}\n", dir.display());
+    Ok(output_file::to_stdout(written.as_bytes())?)
 }

@@ -4,28 +4,14 @@
 use std::any::TypeId;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 
-use avsg_measure::output_file::to_stdout;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::quantity::count;
 
 /// The exit status after the reader of standard output is gone, as of a program that SIGPIPE ended.
 const CLOSED_PIPE: u8 = 141;
-
-/// Prints a line to standard output, in place of the standard macro. That one panics if the reader of
-/// a pipe is gone or the disk is full; this one ends the program as [`exit_status`] says.
-macro_rules! println {
-    ($($words:tt)*) => { crate::terminal::print_line(format_args!($($words)*)) };
-}
-
-/// Prints a line to standard output; the program ends if that fails.
-pub fn print_line(words: Arguments<'_>) {
-    if let Err(error) = to_stdout(format!("{words}\n").as_bytes()) {
-        process::exit(i32::from(exit_status(&anyhow::Error::from(error))));
-    }
-}
 
 /// Prints a line to standard error, in place of the standard macro, which panics if nobody reads it.
 macro_rules! eprintln {

@@ -18,9 +18,8 @@ pub use resident_lru::ResidentLru;
 
 use std::iter::Sum;
 
-use crate::checks::require;
+use crate::checks::in_range;
 use crate::trace::Trace;
-use anyhow::ensure;
 use avsg::Result;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
@@ -84,19 +83,6 @@ impl HitCount {
     pub fn percent(&self) -> Option<f64> {
         let selected = self.selected - self.first_selected;
         (selected > 0).then(|| 100.0 - 100.0 * self.misses() as f64 / selected as f64)
-    }
-
-    /// Checks that `name` has no more hits than `most`, which bounds all buffers.
-    ///
-    /// # Errors
-    /// If it has more, which is an error of this program.
-    pub fn check(&self, name: &str, most: &Self, bound: &str) -> anyhow::Result<()> {
-        let [shown, limit] = [self, most].map(|count| count.percent().unwrap_or_default());
-        ensure!(
-            self.misses() >= most.misses(),
-            "internal error: {name} has {shown:.4} % of hits, above {limit:.4} % of {bound}; please report it with the trace"
-        );
-        Ok(())
     }
 
     /// Returns the misses after the first step.
@@ -179,10 +165,5 @@ pub fn count_operator_hits(trace: &Trace, params: &Params, machine: Machine) -> 
 
 /// Checks that a buffer has at least `min` slots, at least one, and at most 2^26.
 fn check_slots(slots: usize, min: usize) -> Result<usize> {
-    const MAX: usize = 1 << 26;
-    let min = min.max(1);
-    let limit = format!("it must be {min} to {MAX}");
-    let fits = (min..=MAX).contains(&slots);
-    require(fits, "slots", slots, limit, "choose a buffer of S >= K rows")?;
-    Ok(slots)
+    in_range("slots", slots, min.max(1)..=1 << 26, "choose a buffer of S >= K rows").map(|()| slots)
 }

@@ -83,9 +83,8 @@ impl Trace {
     /// # Panics
     /// Panics if the step or the token is outside the trace.
     pub fn row(&self, step: usize, token: usize) -> &[i32] {
-        assert!(token < self.tokens, "token {token} of {}", self.tokens);
-        let row = step * self.tokens + token;
-        &self.ids[row * self.k..(row + 1) * self.k]
+        let step = &self.ids[step * self.tokens * self.k..][..self.tokens * self.k];
+        &step[token * self.k..][..self.k]
     }
 
     /// Returns the same rows with every token as a step of its own. Token g of a step has g more stable

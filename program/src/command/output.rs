@@ -71,10 +71,9 @@ pub fn with_origin(report: &impl Serialize) -> serde_json::Result<Value> {
 
 /// Shows on standard error, if that is a terminal, what the program does in `steps` steps, until the result is dropped.
 pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64).with_finish(ProgressFinish::AndClear);
     let style = ProgressStyle::with_template("{msg} {percent} %");
-    let bar =
-        ProgressBar::new(steps as u64).with_finish(ProgressFinish::AndClear).with_message(what);
-    style.map_or(bar.clone(), |style| bar.with_style(style))
+    bar.with_message(what).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Does work of one step, and shows meanwhile what it is, on standard error if that is a terminal.

@@ -86,7 +86,7 @@ fn measure(options: &Options) -> Result<Report> {
     let model = options.model.model(None, layers)?;
     let deployment = Deployment::new(model, options.context, traces)?;
     let machine = Machine::find(MachineChoice::Auto)?;
-    let all = traces.ceiling();
+    let all = traces.ceiling()?;
     let [selected, once] = traces.gathers().map(|gather| traces.misses_per_step(&gather));
     let trace = traces.first();
     let model = options.time.model(trace, &deployment, selected.unwrap_or(0.0), machine)?;

@@ -6,7 +6,7 @@ use crate::output_file;
 use crate::synth::{CONTEXT, Synth};
 use anyhow::Result;
 
-use super::output;
+use super::output::{self, Page};
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "The same options give the same ids on every machine. Example:\n  \
@@ -49,7 +49,11 @@ pub fn run(options: &Options) -> Result<()> {
     output::show_during("write", || trace.write(&options.out))?;
     if !output_file::is_stdout(&options.out) {
         let (steps, out) = (output::count(steps, "step"), options.out.display());
-        println!("{steps} of {k} ids below {context}, gamma {gamma}, mu {mu}\nwritten   {out}");
+        let mut page = Page::default();
+        page.text(format!(
+            "{steps} of {k} ids below {context}, gamma {gamma}, mu {mu}\nwritten   {out}"
+        ));
+        page.print()?;
     }
     Ok(())
 }

@@ -12,10 +12,9 @@ use crate::baseline::{
 };
 use crate::trace::{Trace, TracePart};
 
-/// Traces of one N_q and one K, and the hits of a buffer of unlimited size on each of them.
+/// Traces of one N_q and one K.
 pub struct Traces {
     pub all: Vec<Named>,
-    ceilings: Vec<HitCount>,
     /// Steps of all files.
     recorded: usize,
 }
@@ -24,31 +23,17 @@ impl Traces {
     /// Reads the parts of one file or more.
     pub fn new(options: &TraceOptions) -> Result<Self> {
         let (all, recorded) = options.read_all()?;
-        let ceiling = |named: &Named| Ok(count_ceiling(&named.trace)?);
-        let ceilings = show_during("ceiling", || all.iter().map(ceiling).collect::<Result<_>>())?;
-        Ok(Self { all, ceilings, recorded })
-    }
-
-    /// Counts the hits on each trace, which are checked against its ceiling.
-    fn counts(
-        &self,
-        name: &str,
-        count: impl Fn(&Trace) -> Result<HitCount>,
-    ) -> Result<Vec<HitCount>> {
-        let checked = |(trace, most)| {
-            let count = count(trace)?;
-            count.check(name, most, "the ceiling").map(|()| count)
-        };
-        self.iter().zip(&self.ceilings).map(checked).collect()
+        Ok(Self { all, recorded })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Trace> {
         self.all.iter().map(|named| &named.trace)
     }
 
-    /// Returns the hits that no buffer can surpass.
-    pub fn ceiling(&self) -> HitCount {
-        self.ceilings.iter().copied().sum()
+    /// Counts the hits that no buffer can surpass.
+    pub fn ceiling(&self) -> Result<HitCount> {
+        let count = |trace| Ok(count_ceiling(trace)?);
+        show_during("ceiling", || self.iter().map(count).sum())
     }
 
     /// Returns the hits of the two gathers without a buffer, of every selected row and without repeats.
@@ -119,11 +104,10 @@ pub fn policy_hits<P: Policy>(
     traces: &Traces,
     policy: impl Fn(&Trace) -> Result<P>,
 ) -> Result<HitCount> {
-    let count = |trace: &Trace| Ok(count_hits(trace, &mut policy(trace)?));
-    Ok(traces.counts("a policy", count)?.into_iter().sum())
+    traces.iter().map(|trace| Ok(count_hits(trace, &mut policy(trace)?))).sum()
 }
 
 /// Counts the hits of the operator on each trace, where it starts with an empty table.
 pub fn operator_hits(traces: &Traces, params: &Params, machine: Machine) -> Result<Vec<HitCount>> {
-    traces.counts(&params.to_string(), |trace| Ok(count_operator_hits(trace, params, machine)?))
+    traces.iter().map(|trace| Ok(count_operator_hits(trace, params, machine)?)).collect()
 }

@@ -74,9 +74,7 @@ pub fn examine(options: &Options) -> Result<Report> {
     }
     let Some(device) = &report.device else { return Ok(report) };
     let chip = device["soc"].as_str().unwrap_or_default();
-    for remark in remarks {
-        eprintln!("CANN: {remark}");
-    }
+    remarks.iter().for_each(|remark| eprintln!("CANN: {remark}"));
     eprintln!("building the kernels");
     let target = &options.target;
     let plain = harness::plain(target);

@@ -82,8 +82,8 @@ impl Report {
         let counts = |(name, line): &&(String, Line)| {
             ["device", "build"].contains(&name.as_str()) || line.expected == "good"
         };
-        let mut all = self.lines.iter().filter(counts);
-        all.all(|(_, line)| line.value == "good" || line.value == true)
+        let is_good = |(_, line): &(String, Line)| line.value == "good" || line.value == true;
+        self.lines.iter().filter(counts).all(is_good)
     }
 
     /// Returns the report as a page, which begins with the verdict; one sentence if there is no device.

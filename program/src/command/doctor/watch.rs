@@ -6,23 +6,26 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wait_timeout::ChildExt;
+
+use crate::output_file::to_stdout;
 
 /// Begins the line of a result. Every other line names what the process does next.
 const RESULT: &str = "result ";
 
 /// Names what this process does next, for the process that watches this one.
 pub fn progress(what: &str) {
-    println!("running {what}");
+    let _ = to_stdout(format!("running {what}\n").as_bytes());
 }
 
 /// Prints the result of a check for the process that watches this one.
 pub fn answer(result: &Value) {
-    println!("{RESULT}{result}");
+    let _ = to_stdout(format!("{RESULT}{result}\n").as_bytes());
 }
 
 /// Seconds that a stopped process gets to end. One that waits in a driver may never end.
@@ -81,18 +84,9 @@ pub fn run<T: DeserializeOwned>(
 
 /// Waits for a process, kills it after `limit`, and returns its status if it ends.
 fn stop(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        if start.elapsed() >= limit {
-            // It fails only if the process has ended.
-            let _ = child.kill();
-        }
-        if start.elapsed() >= limit + Duration::from_secs(END_SECONDS) {
-            return None;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+    let ended = |child: &mut Child, limit| child.wait_timeout(limit).ok().flatten();
+    ended(child, limit).or_else(|| {
+        let _ = child.kill();
+        ended(child, Duration::from_secs(END_SECONDS))
+    })
 }

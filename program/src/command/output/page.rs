@@ -1,7 +1,7 @@
 //! What a command prints: lines of text, and tables, which are Markdown with aligned columns.
 
 use anyhow::Result;
-use textwrap::Options;
+use textwrap::{Options, fill};
 
 use crate::output_file::to_stdout;
 use crate::terminal;
@@ -103,8 +103,8 @@ fn wrapped(text: &str, width: usize) -> String {
         let is_labelled = line.get(..LABEL).is_some_and(|label| label.ends_with("  "));
         let indent = " ".repeat(if is_labelled { LABEL } else { 0 });
         let options = Options::new(width).subsequent_indent(&indent).break_words(false);
-        let is_whole = line.starts_with([' ', '|']);
-        if is_whole { format!("{line}\n") } else { textwrap::fill(line, options) + "\n" }
+        let whole = line.starts_with([' ', '|']);
+        (if whole { line.to_owned() } else { fill(line, options) }) + "\n"
     };
     text.lines().map(fitted).collect()
 }

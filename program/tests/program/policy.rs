@@ -16,6 +16,9 @@ use avsg_testkit::tier;
 /// A workload of one token per step: its name, and the most points that the default may lose to constant lifetimes.
 type Workload = (String, Trace, f64);
 
+/// The number of steps after which two topics alternate.
+const TOPIC: usize = 60;
+
 /// Returns workloads of `k` ids per token, other ones for each seed.
 fn families(k: usize, steps: usize, seed: u64) -> Vec<Workload> {
     let mut random = SplitMix64::new(seed);
@@ -42,6 +45,17 @@ fn families(k: usize, steps: usize, seed: u64) -> Vec<Workload> {
     let scan = k - kept;
     let mut row = |t: usize| [ids(0..kept), ids(kept + t * scan..kept + (t + 1) * scan)].concat();
     stress(format!("{kept} kept, {scan} scanned"), &mut row, 0.5);
+    let context = 6 * k + random.below(8 * k);
+    let mut draws = SplitMix64::new(random.word());
+    stress(format!("uniform of {context}"), &mut |_| draw(&mut draws, k, context, 0.0), 0.5);
+    stress(format!("Zipf 0.9 of {context}"), &mut |_| draw(&mut draws, k, context, 0.9), 0.5);
+    let texts = [[0.9, 0.5], [0.7, 0.7]].map(|cell| paper(k, steps, cell, random.word()));
+    let apart = texts[0].largest_id().unwrap_or(0) + 1;
+    let mut row = |t: usize| {
+        let text = t / TOPIC % 2;
+        texts[text].row(t, 0).iter().map(|id| id + apart * text as i32).collect()
+    };
+    stress("alternating topics".into(), &mut row, 1.5);
     all
 }
 
@@ -52,6 +66,14 @@ fn paper(k: usize, steps: usize, [gamma, mu]: [f64; 2], seed: u64) -> Trace {
 
 fn ids(range: std::ops::Range<usize>) -> Vec<i32> {
     range.map(|id| id as i32).collect()
+}
+
+/// Draws `k` of `context` ids without replacement, id i with the weight (i + 1)^-s.
+fn draw(random: &mut SplitMix64, k: usize, context: usize, s: f64) -> Vec<i32> {
+    let key = |id: usize, unit: f64| (-unit.ln() * (id as f64 + 1.0).powf(s), id as i32);
+    let mut keyed: Vec<_> = (0..context).map(|id| key(id, random.unit())).collect();
+    keyed.select_nth_unstable_by(k - 1, |a, b| a.0.total_cmp(&b.0));
+    keyed[..k].iter().map(|&(_, id)| id).collect()
 }
 
 /// The number of steps within which the default must hold its bound, too.

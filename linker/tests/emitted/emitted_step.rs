@@ -2,7 +2,7 @@
 //! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
 use super::{
-    Batch, Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, compile_all,
+    Batch, Compiled, EVERY_ORDER, Places, RunOptions, SplitMix64, TestEngine, compile_all, tier,
 };
 use avsg_device::learned::{LIFETIMES, START, part};
 use avsg_device::memory::{links_end, table_words};
@@ -11,21 +11,34 @@ use avsg_device::request::status;
 use avsg_device::sharers::sharers;
 use avsg_device::state::header;
 use avsg_linker::ascend::ascendc;
-use avsg_linker::ascend::kernels::{Abi, Kernel, Kernels};
+use avsg_linker::ascend::kernels::{Abi, Kernel};
+use std::collections::BTreeMap;
 
-/// The kernels of a geometry, and the file with those of them that a test runs.
-type EmittedKernels = (Kernels, Compiled);
+/// The kernels of a geometry with their compiled files, by name.
+type EmittedKernels = BTreeMap<&'static str, (Kernel, Compiled)>;
 
-/// Compiles the kernels of geometries.
+/// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
+/// otherwise all kernels of all geometries are one file.
 fn compile(geometries: &[Params]) -> Option<Vec<EmittedKernels>> {
-    let kernels = |p| ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-    let all: Vec<Kernels> = geometries.iter().map(kernels).collect();
-    let text = |all: &Kernels| {
-        let run = |kernel: &&Kernel| !["avsg_append", "avsg_reset"].contains(&kernel.name);
-        all.whole(&all.kernels.iter().filter(run).map(|kernel| &*kernel.text).collect::<String>())
+    let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
+    let (mut texts, mut kernels) = (vec![], vec![]);
+    for p in geometries {
+        let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+        let three = all.kernels.iter().filter(|kernel| names.contains(&kernel.name));
+        let three: Vec<_> = three.cloned().collect();
+        for kernels in three.chunks(if tier::thorough() { 1 } else { 3 }) {
+            let text: String = kernels.iter().map(|kernel| kernel.text.as_str()).collect();
+            texts.push(all.whole(&text));
+        }
+        kernels.push(three);
+    }
+    let built = compile_all(&texts)?;
+    let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| {
+        let pairs = three.into_iter().zip(built.iter().cycle().cloned());
+        pairs.map(|(kernel, built)| (kernel.name, (kernel, built))).collect()
     };
-    let built = compile_all(&all.iter().map(text).collect::<Vec<_>>())?;
-    Some(all.into_iter().zip(built).collect())
+    let files = built.chunks(built.len() / geometries.len());
+    Some(kernels.into_iter().zip(files).map(pair_up).collect())
 }
 
 /// Returns geometries for random batches.
@@ -60,19 +73,20 @@ struct Totals {
 /// keeps the state after the step.
 fn compare(
     engine: &mut TestEngine,
-    (all, compiled): &EmittedKernels,
+    emitted: &EmittedKernels,
     b: &Batch,
     options: RunOptions,
     totals: &mut Totals,
 ) {
     let want = engine.expect_as_on_cpu(b, &format!("{options:?}"), |engine, two| {
         let names = if two { &["avsg_plan", "avsg_transfer"][..] } else { &["avsg_step"] };
-        let (got, peaks) = engine.step_emitted(b, &vec![compiled; names.len()], options)?;
-        for (n, (name, &peak)) in names.iter().zip(&peaks).enumerate() {
-            let plan = all.kernels.iter().find(|kernel| kernel.name == *name).unwrap().ub_bytes;
+        let kernels: Vec<_> = names.iter().map(|name| &emitted[name].1).collect();
+        let (got, peaks) = engine.step_emitted(b, &kernels, options)?;
+        for (name, &peak) in names.iter().zip(&peaks) {
+            let plan = emitted[name].0.ub_bytes;
             assert!(peak <= plan, "{name} uses {peak} bytes, but {plan} are planned");
-            totals.full += usize::from(n == 0 && peak == plan);
         }
+        totals.full += usize::from(peaks[0] == emitted[names[0]].0.ub_bytes);
         Ok(got)
     });
     totals.shared += usize::from(sharers(b.state.len(), b.k, options.cores as usize) > 1);

@@ -76,7 +76,7 @@ impl Reader {
     }
 
     /// Puts a record on the list and returns its number in it, counted from 0 since the last
-    /// [`Self::finish`]. Records that are neighbours in the file share a read. A record whose write is under way is
+    /// `Self::finish`. Records that are neighbours in the file share a read. A record whose write is under way is
     /// copied from the queue of writes. It takes no lock unless a record is there, and allocates nothing unless it
     /// returns an error.
     ///
@@ -87,7 +87,7 @@ impl Reader {
     ///
     /// # Safety
     /// `to` is valid for writes of [`Layout::record_bytes`](super::Layout::record_bytes), and no other code
-    /// uses these bytes until [`Self::finish`] has called `done` for this number, or has returned and
+    /// uses these bytes until `Self::finish` has called `done` for this number, or has returned and
     /// [`Self::under_way`] is 0.
     pub unsafe fn push(&mut self, indexer: usize, row: usize, to: *mut u8) -> Result<usize> {
         let (number, record) = (self.expect_room(to)?, self.store.layout().record_bytes(indexer));
@@ -135,10 +135,10 @@ impl Reader {
         Ok(number)
     }
 
-    /// Reads the records of the list: [`Self::start`] and [`Self::finish`].
+    /// Reads the records of the list: `Self::start` and `Self::finish`.
     ///
     /// # Errors
-    /// As for [`Self::finish`].
+    /// As for `Self::finish`.
     pub fn run(&mut self, done: &mut dyn FnMut(usize)) -> Result<()> {
         self.start();
         self.finish(done)
@@ -175,10 +175,10 @@ impl Reader {
         let _ = flight.pump(Duration::ZERO);
     }
 
-    /// Returns whether [`Self::finish`] will not wait, after it has started reads for which there was no room.
+    /// Returns whether `Self::finish` will not wait, after it has started reads for which there was no room.
     ///
     /// # Errors
-    /// The error of the queue, after which [`Self::finish`] fails, too.
+    /// The error of the queue, after which `Self::finish` fails, too.
     pub(crate) fn is_done(&mut self) -> Result<bool> {
         let (records, flight) = (&self.store.records, &mut self.flight);
         records.birth.check("pool")?;
@@ -207,8 +207,8 @@ impl Reader {
         self.wanted.clear();
     }
 
-    /// Returns the number of reads that may still write to their memory: after [`Self::start`], and after an error
-    /// of [`Self::finish`] about the time limit. A reader that is dropped waits for them, at most for that time.
+    /// Returns the number of reads that may still write to their memory: after `Self::start`, and after an error
+    /// of `Self::finish` about the time limit. A reader that is dropped waits for them, at most for that time.
     pub fn under_way(&self) -> usize {
         self.flight.under_way
     }

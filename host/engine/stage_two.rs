@@ -58,7 +58,7 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Self::transfer`], or if the list is empty, or a transfer of the plan or of one of its states is
-    /// under way for its indexer. [`Error::Busy`](crate::Error::Busy) if as many are as [`Config::under_way`](crate::engine::Config::under_way)
+    /// under way for its indexer. [`Error::Busy`] if as many are as [`Config::under_way`](crate::engine::Config::under_way)
     /// says. Then nothing is begun.
     pub fn begin(
         &mut self,

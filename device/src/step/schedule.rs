@@ -157,6 +157,6 @@ pub trait Schedule: Copy {
     fn refresh<M: Machine>(self, s: &mut Token<'_, '_, M, Self>);
 
     /// Gives the slots of `work.dead` to `work.miss`, publishes the slots of the token, and enters the
-    /// new links. See [`super::update_state`].
+    /// new links. See `update_state`.
     fn update<M: Machine>(self, s: &mut Token<'_, '_, M, Self>);
 }

@@ -15,7 +15,7 @@
 //! **Deferral.** A scattered write is a scalar one on these machines, so the refresh of all hits
 //! would be the longest part of the work before the miss list is published. Nearly all of it can
 //! wait until then, and other cores can help (`LateRefresh` in `avsg_late.h`). Let
-//! v be what victims are chosen by: the lifetime, or of a learned lifetime its value ([`super::order`]). Let
+//! v be what victims are chosen by: the lifetime, or of a learned lifetime its value (`order`). Let
 //! b be the least t with count(v <= t) >= n_g + [`MAX_EARLY_HITS`]. If at most [`MAX_EARLY_HITS`] hits
 //! have a v of at most b, then n_g slots up to b are not hits, and no victim has a v above b. A refresh
 //! gives a slot the largest v of all slots, whatever a request has learned, so a hit above b is no victim

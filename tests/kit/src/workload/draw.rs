@@ -7,7 +7,7 @@ use crate::splitmix::SplitMix64;
 /// them: K ids per row, no gaps between rows, and block tables of exactly a request's blocks.
 const FIXED_SIZE_FORM: u8 = 48;
 
-/// Returns a random step of [`FIXED_SIZE_FORM`] with `requests` requests on `states` states: requests join and leave, states
+/// Returns a random step of `FIXED_SIZE_FORM` with `requests` requests on `states` states: requests join and leave, states
 /// are permuted and swapped, and there are padded and read-only requests, rejected drafts, all
 /// numbers of tokens, invalid ids and fresh rows. Block tables have no invalid entries, so that the
 /// rows can be appended with them.

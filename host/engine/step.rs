@@ -166,10 +166,9 @@ impl Engine {
     ///
     /// # Errors
     /// If the list is not ascending or names no layer, some row has no place in the pool, or this process
-    /// may not write the pool; nothing is written then. If an Ascend call fails, rows of any of the
-    /// layers may be missing: call it again before any other call. If a pool in a file does not take a row,
-    /// because an earlier write failed, make the same call again; until then the rows that were not taken,
-    /// of any of the layers, are errors when they are read.
+    /// may not write the pool; nothing is written then. If a pool in a file does not take a row, because
+    /// an earlier write failed, make the same call again; until then the rows that were not taken, of any
+    /// of the layers, are errors when they are read.
     pub fn append(&mut self, batch: &Batch<'_>, layers: &[usize], fresh: &[&[u8]]) -> Result<()> {
         let call = Call::of(Work::Append, *batch, 0);
         let call = self.check(Call { layers, fresh: Some(fresh), ..call }, None)?;

@@ -111,8 +111,8 @@ impl MissRecords {
     }
 }
 
-/// The first row of a request that is not whole: all bits but those of its layer and row, or 0. Threads that check
-/// rows note it without a lock.
+/// The first row of a request that is not whole, which threads note without a lock: the complement of its layer and row,
+/// so that the first row is the largest number; 0 if all are whole.
 #[derive(Debug, Default)]
 pub(crate) struct FirstLost(AtomicU64);
 

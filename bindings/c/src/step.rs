@@ -311,7 +311,7 @@ pub(crate) unsafe fn transfer(
 /// becomes the row of id stable_len + g. `fresh` is that of a transfer. A request may have any number of
 /// rows, which writes those of a prefill or a restore. `ids`, `ids_stride`, `k`, `indexer` and the elements
 /// of `generation` are ignored. Requests whose `stable_len` or `state` is -1 are skipped. If two requests
-/// have one row in the pool, "cpu" leaves that of the later one, and a device that of either or a mix.
+/// have one row in the pool, host arrays leave that of the later one, and a stream that of either or a mix.
 /// AVSG_INVALID if the pool has no row for an id, or if this process is a reader; a stream skips rows without
 /// one. After AVSG_OS or AVSG_DEVICE rows of any of the layers may be missing: repeat the call.
 #[unsafe(no_mangle)]

@@ -40,8 +40,8 @@ pub struct Sizes {
     pub row_bytes: Option<usize>,
 }
 
-/// The number of layers of a contender, that of its buffers, one for each table, and the contender, whose steps have the ids
-/// `[B, N_q, K]`. Every layer selects the same ids from rows and buffers of its own.
+/// A contender behind the number of its layers and that of its buffers, one for each table. Its steps have ids `[B, N_q, K]`,
+/// which every layer selects from rows and buffers of its own.
 pub type Entry = (usize, usize, Contender<'static>);
 
 /// Returns the contender whose steps are those of a server.

@@ -184,7 +184,7 @@ impl Bench<'_> {
             self.spreads.push(times.spread());
             rows.push(json!({
                 "what": contenders[at].name,
-                // Means.
+                // Operations and bytes are means.
                 "operations_per_step": operations.mean,
                 "bytes_per_step": bytes.mean,
                 "step_us": times.p50,

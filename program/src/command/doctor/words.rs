@@ -117,7 +117,7 @@ pub fn cast_int8(harness: &Harness) -> Result<Value> {
     cast(harness, c"avsg_probe_cast_8", 128, |at| (at as u8).cast_signed().into())
 }
 
-/// Returns whether the numbers of int16 from -256 to 255 are.
+/// Returns whether every number of int16 from -256 to 255 is cast to half exactly.
 pub fn cast_int16(harness: &Harness) -> Result<Value> {
     cast(harness, c"avsg_probe_cast_16", 256, |at| at as i16 - 256)
 }

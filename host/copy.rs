@@ -9,13 +9,9 @@
 //!   destination is never read. If the buffer would have stayed in the cache, this is slower: its
 //!   reader then fetches the rows from memory.
 
-mod measure;
-
 use std::{fmt, ptr};
 
 use loops::{fence, row_copier};
-
-pub use measure::measure_copy;
 
 /// The loop that copies rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -207,14 +207,8 @@ impl Engine {
     pub fn new_plan(&self, max_tokens: usize, max_requests: usize) -> Result<Plan> {
         self.resources.birth.check("engine")?;
         let (id, config) = (self.resources.id, &self.resources.config);
-        let allocator = config.allocator.as_ref();
-        let mut plan = Plan::with_capacity(
-            id,
-            &config.params,
-            max_tokens,
-            max_requests,
-            (allocator, &self.dropped),
-        )?;
+        let (params, from) = (&config.params, (config.allocator.as_ref(), &self.dropped));
+        let mut plan = Plan::with_capacity(id, params, max_tokens, max_requests, from)?;
         plan.layers = reserve::with_capacity("plan", self.resources.pool.layers())?;
         self.device.prepare(&mut plan)?;
         Ok(plan)

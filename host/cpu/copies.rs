@@ -53,17 +53,12 @@ impl Transfer<'_> {
                 for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
                     let to = resources.buffer.checked_view(state, layer, i);
                     let from = resources.pool.checked_view(layer, i);
+                    let source = |n: usize| from.ptr(rows[n] as usize);
+                    let slot = |n: usize| to.ptr(of_rows[n] as usize);
                     // SAFETY: Stage One returns only rows of the pool, apart from fresh rows, and slots below S.
                     // A slot is in one miss of one request, so destinations are distinct. Pool and buffer do not
                     // overlap, and no other thread or process writes these rows (module `pool`).
-                    unsafe {
-                        self.copier.copy_rows(
-                            count,
-                            segment.bytes,
-                            |n| from.ptr(rows[n] as usize),
-                            |n| to.ptr(of_rows[n] as usize),
-                        );
-                    }
+                    unsafe { self.copier.copy_rows(count, segment.bytes, source, slot) };
                 }
             }
         });
@@ -115,17 +110,12 @@ pub(super) fn copy_slots(
             for &state in to {
                 for (i, segment) in format.as_slice().iter().enumerate() {
                     let (from, to) = (view(from, layer, i), view(state as usize, layer, i));
+                    let source = |n: usize| from.ptr(block[n] as usize).cast_const();
+                    let slot = |n: usize| to.ptr(block[n] as usize);
                     // SAFETY: the engine has checked both states, their blocks and that they differ, and
                     // the slots are distinct and below S, so that both ends are slots of the buffer and
                     // none of them overlap. No other piece has these slots, and no other launch runs.
-                    unsafe {
-                        copier.copy_rows(
-                            block.len(),
-                            segment.bytes,
-                            |n| from.ptr(block[n] as usize),
-                            |n| to.ptr(block[n] as usize),
-                        );
-                    }
+                    unsafe { copier.copy_rows(block.len(), segment.bytes, source, slot) };
                 }
             }
         }

@@ -141,14 +141,11 @@ impl<'a> RecordsCopy<'a> {
                     let record = self.records.number(places[n] as usize);
                     self.address(record).cast_const().wrapping_add(from)
                 };
+                let slot = |n: usize| self.slot(layer, places[n] as usize, i);
                 // SAFETY: the sources are parts of records (`# Safety`). Stage One gives slots below S,
                 // each to one miss of one request, so that destinations are distinct and in the buffer,
                 // which does not overlap the records.
-                unsafe {
-                    self.copier.copy_rows(places.len(), segment.bytes, source, |n| {
-                        self.slot(layer, places[n] as usize, i)
-                    });
-                }
+                unsafe { self.copier.copy_rows(places.len(), segment.bytes, source, slot) };
                 from += segment.bytes;
             }
         }

@@ -72,16 +72,6 @@ pub type DiskStats = CountsOf<u64>;
 /// The counters of a store.
 pub(super) type DiskCounters = CountsOf<AtomicU64>;
 
-impl DiskStats {
-    /// Returns the bytes written per row of all `layers` layers, which is one token; 0 before the first.
-    pub fn written_bytes_per_token(&self, layers: usize) -> f64 {
-        match self.rows_appended {
-            0 => 0.0,
-            rows => self.written_bytes as f64 * layers as f64 / rows as f64,
-        }
-    }
-}
-
 impl DiskCounters {
     pub(super) fn stats(&self) -> DiskStats {
         DiskStats {

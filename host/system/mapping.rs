@@ -233,25 +233,21 @@ impl Drop for Mapping {
     }
 }
 
-/// Returns the error of a call for memory of some length that the system refused.
+/// Returns the error of a call for memory of some length that the system refused. Populating reports EFAULT or EHWPOISON
+/// where an access would raise SIGBUS, which a file in memory does when no page is left.
 fn refused(
     call: &'static str,
     (what, bytes): (&'static str, usize),
     source: io::Error,
     remedy: &'static str,
 ) -> Error {
-    if is_lack(&source) {
+    let code = Errno::from_io_error(&source);
+    if matches!(code, Some(Errno::NOMEM | Errno::AGAIN | Errno::FAULT | Errno::NOSPC))
+        || source.kind() == io::ErrorKind::OutOfMemory
+    {
         return Error::OutOfMemory { what, bytes };
     }
     Error::os(call, format!("{what} of {bytes} bytes"), source, remedy)
-}
-
-/// Returns whether a call failed for lack of memory. Populating reports EFAULT or EHWPOISON where an
-/// access would raise SIGBUS, which a file in memory does when no page is left.
-fn is_lack(error: &io::Error) -> bool {
-    let code = Errno::from_io_error(error);
-    matches!(code, Some(Errno::NOMEM | Errno::AGAIN | Errno::FAULT | Errno::NOSPC))
-        || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 /// Returns a free address that is aligned to 2 MiB as a hint for `mmap`; null for lengths below 2

@@ -121,9 +121,8 @@ fn take() -> Option<usize> {
 /// handle is 1, unlike that of a pointer to an aligned object.
 fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
     let bits = handle.addr() as u64;
-    let fits = bits >> (1 + INDEX_BITS + KIND_BITS + GENERATION_BITS) == 0;
-    (bits & 1 == 1 && fits)
-        .then_some(((bits >> 1) as usize & (MAX_HANDLES - 1), bits >> (1 + INDEX_BITS)))
+    let (index, tag) = ((bits >> 1) as usize & (MAX_HANDLES - 1), bits >> (1 + INDEX_BITS));
+    (bits & 1 == 1 && tag <= TAG).then_some((index, tag))
 }
 
 /// Makes a handle that owns `object`.

@@ -66,10 +66,9 @@ impl Watch {
             all.others = Some(((used - own) / ticks).max(0.0));
         }
         if all.is_busy() {
+            let why = all.line();
             eprintln!(
-                "warning: the machine was busy or its times vary: {}; measure again, or compare \
-                 ratios of this run only",
-                all.line()
+                "warning: the machine was busy or its times vary: {why}; measure again, or compare ratios of this run only"
             );
         }
         all

@@ -33,10 +33,9 @@ pub fn run(options: &Options) -> Result<()> {
             fs::set_permissions(&to, Permissions::from_mode(0o755))?;
         }
     }
+    let (count, out) = (files.len(), options.out.display());
     let written = format!(
-        "{} files were written to {}; its README.md says how to build and install the package",
-        files.len(),
-        options.out.display()
+        "{count} files were written to {out}; its README.md says how to build and install the package"
     );
     emit::describe(&p, soc, &kernels, &written).print()
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json, to_value};
 use crate::command::busy::Watch;
 use crate::command::engine_options::described;
 use crate::command::output::{Page, beside_gathers, bytes, count};
-use crate::stats::summary;
+use crate::stats::{Summary, summary};
 
 /// Counts and times of the steps so far.
 pub struct Tally {
@@ -62,35 +62,26 @@ pub fn report(
     let [copied, selected, without_repeats] = rows.map(|rows| rows * row_bytes as u64);
     let rate = hits.percent();
     let shown = rate.map(|rate| format!("{rate:.2} % of hits after the first step, "));
+    let shown = shown.unwrap_or_default();
     let gathers = [selected as f64, without_repeats as f64];
     let fewer = beside_gathers("fewer bytes than", gathers, copied as f64);
     let Tally { verified_rows, wrong_rows, .. } = tally;
-    page.text(format!(
-        "{verified_rows} rows right, {wrong_rows} wrong: {}{fewer}",
-        shown.unwrap_or_default()
-    ));
+    page.text(format!("{verified_rows} rows right, {wrong_rows} wrong: {shown}{fewer}"));
     let size = |n: u64| bytes(n as usize);
+    let [own, every, once] = [copied, selected, without_repeats].map(size);
     page.text(format!(
-        "copied    {missed} rows, {} in place of {} for every selected row, {} without repeats",
-        size(copied),
-        size(selected),
-        size(without_repeats)
+        "copied    {missed} rows, {own} in place of {every} for every selected row, {once} without repeats"
     ));
     let (mut latency, mut times, mut spreads) = (Map::new(), Vec::new(), Vec::new());
     for (part, us) in &mut tally.times {
         let us = summary(us);
-        times.push(format!(
-            "{part} {:.1} us ({:.1} to {:.1}, p99 {:.1})",
-            us.p50, us.p10, us.p90, us.p99
-        ));
+        let Summary { p10, p50, p90, p99, .. } = us;
+        times.push(format!("{part} {p50:.1} us ({p10:.1} to {p90:.1}, p99 {p99:.1})"));
         latency.insert(format!("{part}_us"), to_value(us)?);
         spreads.push(us.spread());
     }
-    page.text(format!(
-        "latency   {}: medians of {}, first to ninth decile",
-        times.join(", "),
-        count(trace.steps, "step")
-    ));
+    let (times, steps) = (times.join(", "), count(trace.steps, "step"));
+    page.text(format!("latency   {times}: medians of {steps}, first to ninth decile"));
     let mut setting = described(&config.params);
     let machine = engine.cpu().map_or("device", |cpu| cpu.machine);
     let copier = engine.cpu().map_or_else(|| "device".into(), |cpu| cpu.copier.to_string());
@@ -115,7 +106,7 @@ pub fn report(
     ));
     // The rows were written before the first step.
     let file = file.map(|(info, stats)| {
-        let per_row = stats.written_bytes_per_token(1);
+        let per_row = stats.written_bytes as f64 / stats.rows_appended.max(1) as f64;
         page.text(format!(
             "file      {info}; {} reads of {}; {} written, {per_row:.0} bytes per row",
             stats.reads,

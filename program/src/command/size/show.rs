@@ -52,11 +52,8 @@ fn verdict(report: &Report, point: &Point, gathers: [&Copies; 2]) -> String {
         let ms = ranged(times.map(|times| times.deciding()));
         let place = if times[0].disk.is_some() { " with rows on the disk" } else { "" };
         let all = gathers.map(|gather| gather.ms().unwrap_or(f64::NAN));
-        format!(
-            "; {ms} {} per token{place}, {}",
-            milliseconds(report),
-            beside_gathers("as fast as", all, times[0].deciding())
-        )
+        let (unit, own) = (milliseconds(report), times[0].deciding());
+        format!("; {ms} {unit} per token{place}, {}", beside_gathers("as fast as", all, own))
     });
     format!(
         "take S = {slots}, {lifetime}: {:.2} % of hits{}, {}{}; {} of device memory for {} and {}",

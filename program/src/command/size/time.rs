@@ -5,10 +5,13 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
-use avsg::copy::{Copier, measure_copy};
+use avsg::copy::Copier;
 use avsg::cpu::machine::Machine;
 use avsg::cpu::standalone_table::StandaloneTable;
 use avsg::device::params::Params;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_measure::splitmix::SplitMix64;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
@@ -21,6 +24,8 @@ use crate::trace::Trace;
 
 /// Bytes of the rows that are copied to measure host memory, many times what caches hold.
 const COPIED_BYTES: usize = 256 << 20;
+/// Bytes of a row below which fewer bytes are copied, because the order of the rows would take more memory than they do.
+const MIN_COPIED: usize = 64;
 
 #[derive(Args, Clone, Debug)]
 #[command(group(ArgGroup::new("any_link").args(["link_gbs", "link"]).multiple(true)))]
@@ -123,10 +128,7 @@ impl TimeOptions {
         let remedy = "pass the mean number of accepted drafts plus 1";
         require((1.0..=most).contains(&accepted), "--accepted", accepted, limit, remedy)?;
         let disk = self.link.as_ref().map(|link| Disk::new(link, deployment)).transpose()?;
-        let bytes = deployment.model.row_bytes;
-        let measured =
-            || measure_copy(COPIED_BYTES.div_ceil(bytes), bytes, Copier::for_rows(bytes));
-        let link_gbs = self.link_gbs.map_or_else(measured, Ok)?;
+        let link_gbs = self.link_gbs.map_or_else(|| copy_gbs(deployment.model.row_bytes), Ok)?;
         Ok(Some(Model {
             link_gbs,
             link_measured: self.link_gbs.is_none(),
@@ -176,6 +178,21 @@ impl Model {
         let Summary { p10, p50, p90, .. } = summary(&mut steps.map(time).collect::<Vec<_>>());
         Ok([p50, p10, p90])
     }
+}
+
+/// Copies rows of `bytes` bytes from scattered places to others, and returns the speed of this one thread in 10^9 bytes
+/// per second.
+fn copy_gbs(bytes: usize) -> Result<f64> {
+    let rows = COPIED_BYTES.div_ceil(bytes.max(MIN_COPIED));
+    let config = PoolConfig::new(1, rows, RowFormat::single(bytes)?);
+    let (from, to) = (HostPool::new(&config)?, HostPool::new(&config)?);
+    let (from, to) = (from.view(0, 0)?, to.view(0, 0)?);
+    let mut order: Vec<usize> = (0..rows).collect();
+    SplitMix64::new(3).shuffle(&mut order);
+    let (start, slot) = (Instant::now(), |row: usize| to.ptr(order[rows - 1 - row]).cast_mut());
+    // SAFETY: both pools hold rows of `bytes` bytes, `order` has each row once, and nothing else uses the pools.
+    unsafe { Copier::for_rows(bytes).copy_rows(rows, bytes, |row| from.ptr(order[row]), slot) };
+    Ok((rows * bytes) as f64 / start.elapsed().as_secs_f64() / 1e9)
 }
 
 /// Returns by how much `stable` grows per step; `None` if it is not known in the first and last step.

@@ -188,10 +188,6 @@ impl Pass<'_> {
             OpCode::Threshold | OpCode::GatherLife => Range::LIFETIME.into(),
             OpCode::Iota => first(self.lanes),
             OpCode::Or | OpCode::OrTo(_) => or(arg(0), second()),
-            // These are low bits, which contain the whole number.
-            OpCode::AndTo(n) if n & n.wrapping_add(1) == 0 && arg(0).within(span(0, n.into())) => {
-                arg(0)
-            }
             OpCode::And | OpCode::AndTo(_) => and(arg(0), second()),
             OpCode::Shr(0) => arg(0),
             OpCode::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),

@@ -134,6 +134,7 @@ fn a_queue_of_writes_has_room_for_a_chunk_of_records_or_a_bound_in_bytes_which_m
     let pool = HostPool::new(&of(4 << 20)).unwrap();
     let info = pool.store().unwrap().info();
     assert!(info.queue_records > 1024 && info.queue_bytes <= 4 << 20);
+    assert_eq!(pool.bytes(), info.queue_bytes);
     assert!(HostPool::plan_bytes(&of(4 << 20)).unwrap() >= 4 << 20);
     let default = |layers, bytes| config(layers, 9, &[bytes], PoolFile::new(folder.path()));
     let info = HostPool::new(&default(12, 1152)).unwrap().store().unwrap().info();

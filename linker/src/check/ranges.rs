@@ -350,3 +350,6 @@ fn check_argument(interval: Interval, range: Range) -> Result<(), Why> {
     let fits = interval.within(range.into());
     fits.then_some(()).ok_or_else(|| Why::Argument(range, interval.range()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,10 @@ fn outputs(handles: &Handles, memory: i32, cu_q: &[i32]) -> StepResult {
     let (slot, valid) = (address(arrays.slot), address(arrays.valid));
     let device = DevicePlan { slot, valid, miss, summary: address(arrays.summary) };
     let context: Option<&Context> = handles.context.as_deref().filter(|_| memory == DEVICE);
-    assert_eq!(arrays.row_misses.is_null(), context.is_some(), "only the host has this array");
+    let avsg_plan_arrays { row_misses, cu_q: rows, failed_new, failed_layer, failed_row, .. } =
+        arrays;
+    let only_host = [row_misses, rows, failed_new, failed_layer.cast(), failed_row.cast()];
+    assert_eq!(only_host.map(|array| array.is_null()), [context.is_some(); 5]);
     // SAFETY: the arrays are those of a plan that holds the batch, and no call is in progress.
     unsafe { StepResult::from_arrays(context, &device, arrays.k, cu_q) }
 }

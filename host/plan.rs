@@ -233,12 +233,6 @@ impl Plan {
         !self.is_left_out(request) && self.request_summary(request)[summary::TOTAL as usize] > 0
     }
 
-    /// Returns the number of the last batch among the plans of its engine, from 1, which error
-    /// messages contain; 0 if there is none or a caller's stream planned it.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Returns the counters of the last batch, which another thread may read during the engine's calls.
     pub fn counters(&self) -> Arc<SharedCounters> {
         self.counters.clone().unwrap_or_default()

@@ -135,10 +135,10 @@ fn create<T: Object>(object: T) -> Result<*mut T::C> {
     }
     memory.push(Stored { object, fixed });
     let Some(index) = take() else {
-        let (name, next) = (T::NAME, MAX_HANDLES + 1);
-        let text =
-            format!("{name} is handle {next}, but {MAX_HANDLES} may exist at a time; destroy some");
-        return Failure::refuse(text);
+        return Failure::refuse(format!(
+            "{} is a handle too many, but {MAX_HANDLES} may exist at a time; destroy some",
+            T::NAME
+        ));
     };
     let entry = &TABLE[index];
     // The part of a handle that its entry stores. It is never 0.

@@ -43,7 +43,7 @@ struct GlobalSlots {
             if (t.kvBlocks > 0) {
                 const int32_t block = entries.GetValue(i);
                 inside = block >= 0 && block < t.kvBlocks;
-                start = (block - i) * (1 << shift);
+                start = inside ? (block - i) * (1 << shift) : 0;
             }
             starts.SetValue(i + 1, inside ? t.slotBase + start : NO_START);
         }

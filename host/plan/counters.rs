@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanCounters {
-    /// [`Plan::number`](crate::plan::Plan::number). Another number than before says that the plan was overwritten.
+    /// The number of the batch among the plans of its engine, from 1, which error messages contain. Another number than
+    /// before says that the plan was overwritten.
     pub number: u64,
     /// Requests, padded ones included.
     pub requests: u64,

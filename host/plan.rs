@@ -142,7 +142,7 @@ impl Plan {
         let k = params.k as usize;
         let words = max_tokens * k;
         let filled = |len, value| Array::filled("plan", len, value, allocator);
-        // It holds no batch, and the device that it is made for adds what it needs.
+        // A new plan holds no batch, and its device adds what the device needs.
         let mut plan = Self::default();
         (plan.engine, plan.k, plan.max_tokens, plan.max_requests) =
             (engine, k, max_tokens, max_requests);

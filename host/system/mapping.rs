@@ -156,7 +156,7 @@ impl Mapping {
                 })
             })
         };
-        // A scope of threads allocates.
+        // A scope of threads allocates, so that one thread populates without a scope.
         let done = if threads < 2 { work() } else { shared() };
         let remedy = "ask for fewer bytes, or free memory";
         done.map_err(|error| refused("madvise(MADV_POPULATE)", (what, self.len), error, remedy))

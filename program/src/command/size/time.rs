@@ -24,7 +24,8 @@ use crate::trace::Trace;
 
 /// Bytes of the rows that are copied to measure host memory, many times what caches hold.
 const COPIED_BYTES: usize = 256 << 20;
-/// Bytes of a row below which fewer bytes are copied, because the order of the rows would take more memory than they do.
+/// Of rows that are shorter than this many bytes fewer bytes are copied, because a list of their order would take more
+/// memory than the rows.
 const MIN_COPIED: usize = 64;
 
 #[derive(Args, Clone, Debug)]

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::disk::{Setting, Step, setting};
 
-/// Bytes of a sequential read or write, of which as many are under way as AVSG has writes. AVSG's have up to twice as many.
+/// Bytes of a sequential read or write, of which as many are under way as AVSG has writes. A write of AVSG has up to twice as many bytes.
 const LARGE: usize = 1 << 20;
 /// The options of reads.
 const FOR_A_SECOND: &str = "--readonly --time_based --runtime=1";
